@@ -134,7 +134,7 @@ SearchLimits = tuple[float, float, int, float, int, int, tuple[float, float]]
 def operating_point(
     capacities: Sequence[float],
     cores: Sequence[float],
-    other_tasks: Sequence[tuple[int, float]],
+    contention: tuple[Sequence[tuple[int, float]], Sequence[tuple[int, float]]],
     rate: float,
     in_progress: float,
     search: SearchLimits,
@@ -163,6 +163,7 @@ class ObservedMember:
     def averages(self) -> tuple[float | None, float | None, float | None, float | None]: ...
     def available_share(self, cores: float) -> float: ...
     def other_tasks(self, cores: float) -> float: ...
+    def standstill(self, cores: float) -> float: ...
     def served(self) -> tuple[float, float, float, bool]: ...
     def squared_spread(self) -> float | None: ...
     def has_changed(self, spread: float) -> bool: ...
@@ -185,7 +186,7 @@ def level_filling(
     loads: Sequence[float],
     capacities: Sequence[float],
     cores: Sequence[float],
-    other_tasks: Sequence[tuple[int, float]],
+    contention: tuple[Sequence[tuple[int, float]], Sequence[tuple[int, float]]],
     rate: float,
     in_progress: float,
     most: Sequence[tuple[int, float]],

@@ -8,6 +8,9 @@ The kernel's scheduler shares the CPUs among the runnable tasks. Beside ``k`` ot
 ``n / (n + k)`` of the CPU time: the web server's share grows with its requests, so that the tasks delay requests more
 than they reduce the capacity (see ``operating_point``). Only CPU time that the run queue does not explain, such as time
 that the hypervisor has stolen, reduces the capacity.
+
+If the other tasks use up the CPU quota of a host's control group, the host stands still until the kernel refills the
+quota. The CPUs are then not shared: a request that arrives meanwhile waits until the host runs again.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ MEMORY: Final = 2.0  # s: time constant with which old observations fade
 PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior belief that no other program runs
 CPU_PRIOR: Final = 0.3  # s on all cores: weight of the run queue as evidence of other tasks, against the CPU times
 STATUS: Final = 1.0  # busy workers: the one that serves the agent's own request for the status page
+PERIOD: Final = 0.1  # s: after which the kernel refills a CPU quota by default
 MIN_TASKS: Final = 0.5  # fewer other tasks are chance: the run queue and the busy workers are not read at once
 
 
@@ -31,12 +35,13 @@ class Contention:
         # Sums of seconds; the newest counts most. Products with the load are sums too, because cores enter only later
         self._used = self._used_load = self._idle = self._idle_load = self._load = self._seconds = 0.0
         self._tasks = 0.0  # runnable tasks other than requests
+        self._stolen = 0.0
 
     def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
         A report that lacks CPU times or busy workers does not change the estimates. Without a run queue, no task but
-        requests counts as runnable.
+        requests counts as runnable. Without ``cpu_steal``, the host never stands still.
         """
         last, self._last = self._last, metrics
         needed = ("httpd_cpu_seconds", "cpu_idle", "busy_workers")
@@ -55,6 +60,7 @@ class Contention:
         self._load = self._load * fading + seconds * load
         self._seconds = self._seconds * fading + seconds
         self._tasks = self._tasks * fading + seconds * (_other_tasks(last) + _other_tasks(metrics)) / 2
+        self._stolen = self._stolen * fading + seconds * min(1.0, max(0.0, metrics.get("cpu_steal", 0.0) / 100))
 
     def available_share(self, cores: float) -> float:
         """Return the fraction of the web server's capacity that other programs leave free: more than 0, at most 1.
@@ -83,6 +89,18 @@ class Contention:
         others = max(0.0, self._seconds - self._idle - used)
         seen = (self._load * others / self._seconds + CPU_PRIOR * found) / (used + CPU_PRIOR)
         return min(found, seen) if seen > MIN_TASKS else 0.0
+
+    def standstill(self, cores: float) -> float:
+        """Return the mean time in seconds for which a request waits because the host stands still.
+
+        Without other tasks, it is 0: the estimated capacity then already explains the time, because the requests
+        themselves use up the quota.
+        """
+        if not self.other_tasks(cores):
+            return 0.0
+        # If a host stands still for a share s of each period, s of the requests wait, for s / 2 periods on average
+        share = self._stolen / self._seconds
+        return share * share * PERIOD / 2
 
 
 def _other_tasks(metrics: Mapping[str, float]) -> float:

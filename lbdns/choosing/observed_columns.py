@@ -51,6 +51,9 @@ class MemberObservations(Protocol):
     def other_tasks(self, cores: float) -> float:
         """Return the number of other programs' runnable tasks on its host (see ``Contention``)."""
 
+    def standstill(self, cores: float) -> float:
+        """Return for how many seconds a request waits because its host stands still (see ``Contention``)."""
+
 
 class ObservedColumns:
     """The values that a pool's plans need of all members, in the pool's order.

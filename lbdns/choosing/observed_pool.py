@@ -77,6 +77,10 @@ class ObservedMember:
         """Return the number of other programs' runnable tasks on its host (see ``Contention``)."""
         return self.contention.other_tasks(cores)
 
+    def standstill(self, cores: float) -> float:
+        """Return for how many seconds a request waits because its host stands still (see ``Contention``)."""
+        return self.contention.standstill(cores)
+
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
         """Return ``metrics``. If only ``busy_workers`` is missing, add its last known value, provided it is still
         valid.
@@ -126,6 +130,7 @@ class ObservedPool:
         self._cores: list[float] | None = None
         self._shares = [1.0] * len(self.members)  # see ``available_shares``
         self._other_tasks: dict[int, float] = {}
+        self._standstills: dict[int, float] = {}
         self._shares_outdated: set[int] = set()
         self._waiting: list[tuple[int, Reading]] = []  # new readings in ``_scanned``, the last one first
         self._scanned: Snapshot | None = None
@@ -254,14 +259,24 @@ class ObservedPool:
         self._update_contention()
         return self._other_tasks
 
+    def standstills(self) -> Mapping[int, float]:
+        """Return for how many seconds a request waits at the members whose hosts stand still part of the time."""
+        self._update_contention()
+        return self._standstills
+
     def _update_contention(self) -> None:
-        cores, members, other_tasks = self.cores, self.members, self._other_tasks
+        cores, members = self.cores, self.members
         for i in self._shares_outdated:
-            self._shares[i] = members[i].available_share(cores[i])
-            if tasks := members[i].other_tasks(cores[i]):
-                other_tasks[i] = tasks
-            else:
-                other_tasks.pop(i, None)
+            member = members[i]
+            self._shares[i] = member.available_share(cores[i])
+            for values, value in (
+                (self._other_tasks, member.other_tasks(cores[i])),
+                (self._standstills, member.standstill(cores[i])),
+            ):
+                if value:
+                    values[i] = value
+                else:
+                    values.pop(i, None)
         self._shares_outdated.clear()
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:

@@ -46,6 +46,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
             ramps=candidates.ramps(now),
             # The caller may keep the view after the pool's next observation
             other_tasks=dict(pool.other_tasks()),
+            standstills=dict(pool.standstills()),
         ),
         interval=interval,
         # If no member counts requests, the answers are the only measure

@@ -151,6 +151,8 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
     notes += [f"{key} {float(member[key]):g}" for key in ("left", "ramp", "weight") if float(member[key]) != 1.0]
     if tasks := float(member.get("other_tasks", 0.0)):  # absent in older servers
         notes.append(f"other tasks {tasks:g}")
+    if standstill := float(member.get("standstill", 0.0)):
+        notes.append(f"stands still for {1000 * standstill:.0f} ms per request")
     yield line.append("".join(f"; {note}" for note in notes if note))
 
 

@@ -281,6 +281,7 @@ def _members(
                 "credit": round(credits[i], 3),
                 "left": round(seen.available_share, 4),
                 "other_tasks": round(seen.other_tasks, 1),
+                "standstill": round(seen.standstill, 4),
                 "ramp": round(seen.ramp, 4),
                 "weight": chooser.pool.factor(member.full_name),
                 "probability": round(odds.get(i, 0.0), 6),

@@ -123,11 +123,12 @@ class Filling:
     cores: Sequence[float]
     alarmed: frozenset[int]  # indexes in the other columns
     other_tasks: Mapping[int, float]  # by the same indexes
+    standstills: Mapping[int, float]  # by the same indexes
 
     @classmethod
     def of(cls, columns: MemberColumns, members: Sequence[int]) -> Filling:
-        alarmed, loads, tasks = columns.alarmed, gathered(columns.loads, members), columns.other_tasks
-        other_tasks = {place: tasks[i] for place, i in enumerate(members) if i in tasks} if tasks else NO_LIMITS
+        alarmed, loads = columns.alarmed, gathered(columns.loads, members)
+        other_tasks = _kept(columns.other_tasks, members)
         for place, number in other_tasks.items():
             loads[place] = max(0.0, loads[place] - number)
         return cls(
@@ -136,13 +137,19 @@ class Filling:
             gathered(columns.cores, members),
             frozenset(place for place, i in enumerate(members) if i in alarmed) if alarmed else frozenset(),
             other_tasks,
+            _kept(columns.standstills, members),
         )
 
     def with_member(self, at: int, load: float, capacity: float) -> Filling:
         """Return a copy in which one member has another load and another usable capacity."""
         loads, capacities = list(self.loads), list(self.capacities)
         loads[at], capacities[at] = load, capacity
-        return Filling(loads, capacities, self.cores, self.alarmed, self.other_tasks)
+        return Filling(loads, capacities, self.cores, self.alarmed, self.other_tasks, self.standstills)
+
+
+def _kept(values: Mapping[int, float], members: Sequence[int]) -> Mapping[int, float]:
+    """Return the ``values`` of ``members``, by their places in ``members``."""
+    return {place: values[i] for place, i in enumerate(members) if i in values} if values else NO_LIMITS
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
@@ -192,9 +199,17 @@ def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIM
     if not NATIVE:
         return python_level_filling(members, requests, in_progress, limits, expected, corrected)
     filling = expected, MIN_SHARE, MIN_UTILISATION, corrected
-    tasks = list(members.other_tasks.items())
+    contention = list(members.other_tasks.items()), list(members.standstills.items())
     return lbdns_native.level_filling(
-        loads, capacities, members.cores, tasks, requests, in_progress, list(limits.items()), SEARCH_LIMITS, filling
+        loads,
+        capacities,
+        members.cores,
+        contention,
+        requests,
+        in_progress,
+        list(limits.items()),
+        SEARCH_LIMITS,
+        filling,
     )
 
 
@@ -212,7 +227,7 @@ def python_level_filling(
     requests is corrected by half; None corrects all deviations fully. The native extension returns the same shares.
     """
     capacities = members.capacities
-    point = operating_point(capacities, members.cores, requests, in_progress, members.other_tasks)
+    point = operating_point(capacities, members.cores, requests, in_progress, members.other_tasks, members.standstills)
     least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
     widths = [
         floor if (floor := least * capacity) > rate else rate

@@ -29,6 +29,7 @@ class MemberView:
     alarmed: bool = False  # it gives an alarm, but the other members cannot carry the load without it
     ramp: float = 1.0  # share of its weight during slow start, above 0; 1 when it has none
     other_tasks: float = 0.0  # runnable tasks of other programs on its host, which its load may include
+    standstill: float = 0.0  # s for which a request waits because its host stands still
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class MemberColumns(Sequence[MemberView]):
     alarmed: Collection[int]
     ramps: Mapping[int, float]
     other_tasks: Mapping[int, float]
+    standstills: Mapping[int, float]
     #: The requests/s that each member can serve alongside the other programs on its host, reduced during slow start
     usable_capacities: Sequence[float] = field(init=False)
 
@@ -74,6 +76,7 @@ class MemberColumns(Sequence[MemberView]):
             frozenset(i for i, member in enumerate(kept) if member.alarmed),
             {i: member.ramp for i, member in enumerate(kept) if member.ramp != 1.0},
             {i: member.other_tasks for i, member in enumerate(kept) if member.other_tasks},
+            {i: member.standstill for i, member in enumerate(kept) if member.standstill},
         )
 
     def __len__(self) -> int:
@@ -100,6 +103,7 @@ class MemberColumns(Sequence[MemberView]):
             alarmed=at in self.alarmed,
             ramp=self.ramps.get(at, 1.0),
             other_tasks=self.other_tasks.get(at, 0.0),
+            standstill=self.standstills.get(at, 0.0),
         )
 
     def _is_candidate(self, member: int) -> bool:

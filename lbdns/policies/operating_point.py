@@ -12,7 +12,8 @@ low load, such a distribution increases the response time.
 
 Beside ``k`` runnable tasks of other programs, a request takes ``max(m, k + 1) / (m * a * (1 - p ** q))`` seconds, where
 ``q`` is ``m - k``, but at least 1. If the tasks occupy all cores but one, or all, the formula is exact (processor
-sharing with permanent customers).
+sharing with permanent customers). If the host stands still part of the time, each request takes an additional time that
+does not depend on the rate.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SEARCH_LIMITS: Final = (MAX_UTILISATION, _ACCURACY, _STEPS, _NARROWEST, _SAMPLE,
 NO_TASKS: Final[Mapping[int, float]] = {}
 
 #: An item of each member for ``_split``
-_Servers = Sequence[tuple[float, float, float, float]]
+_Servers = Sequence[tuple[float, float, float, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ def operating_point(
     rate: float,
     in_progress: float = math.inf,
     other_tasks: Mapping[int, float] = NO_TASKS,
+    standstills: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s across members that can serve ``capacities`` (requests/s, above 0).
 
@@ -63,12 +65,13 @@ def operating_point(
     ``rate`` exceeds the total capacity, it is split in the same proportions as the highest rate that the pool can
     serve. ``in_progress`` is the maximum number of requests in progress in the whole pool. There is such a maximum if
     each client waits for a response before its next request. ``other_tasks`` contains the runnable tasks of other
-    programs on the hosts of some members, by place.
+    programs on the hosts of some members, by place, and ``standstills`` the seconds for which a request waits at some
+    members because the host stands still.
     """
     if not AVAILABLE:
-        return python_operating_point(capacities, cores, rate, in_progress, other_tasks)
-    tasks = list(other_tasks.items())
-    rates, loads = lbdns_native.operating_point(capacities, cores, tasks, rate, in_progress, SEARCH_LIMITS)
+        return python_operating_point(capacities, cores, rate, in_progress, other_tasks, standstills)
+    contention = list(other_tasks.items()), list(standstills.items())
+    rates, loads = lbdns_native.operating_point(capacities, cores, contention, rate, in_progress, SEARCH_LIMITS)
     return OperatingPoint(tuple(rates), tuple(loads))
 
 
@@ -78,10 +81,11 @@ def python_operating_point(
     rate: float,
     in_progress: float = math.inf,
     other_tasks: Mapping[int, float] = NO_TASKS,
+    standstills: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
     """Return the same numbers as ``operating_point``, without the native extension."""
     servers = [
-        _server(capacity, parallel_requests(m), other_tasks.get(i, 0.0))
+        _server(capacity, parallel_requests(m), other_tasks.get(i, 0.0), standstills.get(i, 0.0))
         for i, (capacity, m) in enumerate(zip(capacities, cores, strict=True))
     ]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -132,7 +136,7 @@ def _search(
 
     idle = (0.0,) * len(servers)
     # s: slightly below the marginal cost of the first request, since with many slow cores a rounding error matters
-    least = min([m / capacity for capacity, m, _, _ in servers]) * (1 - 1e-9)
+    least = min([m / capacity + wait for capacity, m, _, _, wait in servers]) * (1 - 1e-9)
     below = _Bound(1 / math.sqrt(least), OperatingPoint(idle, idle), 1.0)
     costs = iter(guesses)
     while True:
@@ -183,24 +187,27 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
-def _server(capacity: float, m: float, other_tasks: float) -> tuple[float, float, float, float]:
+def _server(
+    capacity: float, m: float, other_tasks: float, standstill: float
+) -> tuple[float, float, float, float, float]:
     """Return an item for ``_split``, which contains what every step of the search needs."""
     q = max(1.0, m - other_tasks)
-    return capacity, max(m, 1 + other_tasks), (q - 1) / 2, 1 / q
+    return capacity, max(m, 1 + other_tasks), (q - 1) / 2, 1 / q, standstill
 
 
-def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) -> OperatingPoint:
+def _split(servers: _Servers, cost: float) -> OperatingPoint:
     """Return the operating point at which the marginal cost of one more request/s is ``cost`` seconds at every member.
 
-    ``servers`` lists capacity, m, (q - 1) / 2 and 1 / q for each member, where m is the number of tasks that share the
-    cores with a request that arrives alone, but at least the number of parallel requests. Without other tasks, q is m.
-    The function solves cost * capacity / m = (1 + (q - 1) * x) / (1 - x) ** 2 for x, where x = p ** q.
+    ``servers`` lists capacity, m, (q - 1) / 2, 1 / q and the wait during standstills for each member. m is the number
+    of tasks that share the cores with a request that arrives alone, but at least the number of parallel requests.
+    Without other tasks, q is m. The function solves
+    (cost - wait) * capacity / m = (1 + (q - 1) * x) / (1 - x) ** 2 for x, where x = p ** q.
     """
     rates: list[float] = []
     loads: list[float] = []
     add_rate, add_load, sqrt, power = rates.append, loads.append, math.sqrt, math.pow
-    for capacity, m, extra, exponent in servers:
-        times = cost * capacity / m
+    for capacity, m, extra, exponent, wait in servers:
+        times = (cost - wait) * capacity / m
         if times <= 1.0:
             add_rate(0.0)
             add_load(0.0)
@@ -214,6 +221,7 @@ def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) ->
             utilisation = sqrt(x)
         else:
             utilisation = sqrt(sqrt(x)) if exponent == 0.25 else power(x, exponent)
-        add_rate(capacity * utilisation)
-        add_load(m * utilisation / (1 - x))
+        rate = capacity * utilisation
+        add_rate(rate)
+        add_load(m * utilisation / (1 - x) + rate * wait)
     return OperatingPoint(tuple(rates), tuple(loads))

@@ -22,6 +22,7 @@ const CONTENTION_MEMORY: f64 = 2.0; // s
 const CONTENTION_PRIOR: f64 = 0.5; // requests in progress for a second
 const CPU_PRIOR: f64 = 0.3; // s
 const STATUS: f64 = 1.0; // busy workers
+const PERIOD: f64 = 0.1; // s
 const MIN_TASKS: f64 = 0.5;
 
 /// The mean of a sampled value; None before the first sample.
@@ -129,6 +130,7 @@ struct Contention {
     load: f64,
     seconds: f64,
     tasks: f64,
+    stolen: f64,
 }
 
 impl Contention {
@@ -154,6 +156,8 @@ impl Contention {
         self.load = self.load * fading + seconds * load;
         self.seconds = self.seconds * fading + seconds;
         self.tasks = self.tasks * fading + seconds * (last.other_tasks() + now.other_tasks()) / 2.0;
+        let stolen = now.measured.cpu_steal.unwrap_or(0.0) / 100.0;
+        self.stolen = self.stolen * fading + seconds * at_most(1.0, at_least(0.0, stolen));
     }
 
     fn available_share(&self, cores: f64) -> f64 {
@@ -175,6 +179,14 @@ impl Contention {
         } else {
             0.0
         }
+    }
+
+    fn standstill(&self, cores: f64) -> f64 {
+        if self.other_tasks(cores) == 0.0 {
+            return 0.0;
+        }
+        let share = self.stolen / self.seconds;
+        share * share * PERIOD / 2.0
     }
 }
 
@@ -342,5 +354,9 @@ impl Observations {
 
     pub fn other_tasks(&self, cores: f64) -> f64 {
         self.contention.other_tasks(cores)
+    }
+
+    pub fn standstill(&self, cores: f64) -> f64 {
+        self.contention.standstill(cores)
     }
 }

@@ -89,6 +89,10 @@ impl ObservedMember {
         self.observations.other_tasks(cores)
     }
 
+    fn standstill(&self, cores: f64) -> f64 {
+        self.observations.standstill(cores)
+    }
+
     /// The cost of its requests: the object itself.
     #[getter]
     fn request_cost(slf: Py<Self>) -> Py<Self> {

@@ -38,6 +38,7 @@ struct Server {
     parallel: f64, // m
     extra: f64,    // (q - 1) / 2
     exponent: f64, // 1 / q
+    wait: f64,     // s during standstills
 }
 
 impl Server {
@@ -68,7 +69,7 @@ impl Split {
     fn at(servers: &[Server], cost: f64, adding: Adding) -> Split {
         let (mut rates, mut loads) = (Vec::with_capacity(servers.len()), Vec::with_capacity(servers.len()));
         for server in servers {
-            let times = cost * server.capacity / server.parallel;
+            let times = (cost - server.wait) * server.capacity / server.parallel;
             if times <= 1.0 {
                 rates.push(0.0);
                 loads.push(0.0);
@@ -77,8 +78,9 @@ impl Split {
             let half = times + server.extra;
             let x = (times - 1.0) / (half + (half * half - times * (times - 1.0)).sqrt());
             let utilisation = server.root(x);
-            rates.push(server.capacity * utilisation);
-            loads.push(server.parallel * utilisation / (1.0 - x));
+            let rate = server.capacity * utilisation;
+            rates.push(rate);
+            loads.push(server.parallel * utilisation / (1.0 - x) + rate * server.wait);
         }
         let (rate, load) = (adding.sum(rates.iter().copied()), adding.sum(loads.iter().copied()));
         Split { rates, loads, rate, load }
@@ -105,11 +107,18 @@ pub struct SearchLimits {
     pub around: (f64, f64),
 }
 
+/// What other programs do to some members: the runnable tasks on their hosts, and the s for which a request waits because
+/// the host stands still.
+pub struct Contention {
+    pub other_tasks: Vec<(usize, f64)>,
+    pub standstills: Vec<(usize, f64)>,
+}
+
 /// Return each member's ideal requests/s, and the resulting requests in progress. All capacities are above 0.
 pub fn operating_point(
     capacities: &[f64],
     cores: &[f64],
-    other_tasks: &[(usize, f64)], // runnable tasks on the hosts of some members
+    contention: &Contention,
     rate: f64,
     in_progress: f64,
     limits: &SearchLimits,
@@ -119,14 +128,17 @@ pub fn operating_point(
         .map(|(&capacity, &cores)| {
             let rounded = cores.round_ties_even();
             let parallel = if rounded > 1.0 { rounded } else { 1.0 };
-            Server { capacity, parallel, extra: (parallel - 1.0) / 2.0, exponent: 1.0 / parallel }
+            Server { capacity, parallel, extra: (parallel - 1.0) / 2.0, exponent: 1.0 / parallel, wait: 0.0 }
         })
         .collect();
-    for &(member, tasks) in other_tasks {
+    for &(member, tasks) in &contention.other_tasks {
         let server = &mut servers[member];
         let alone = if server.parallel - tasks > 1.0 { server.parallel - tasks } else { 1.0 };
         server.parallel = if 1.0 + tasks > server.parallel { 1.0 + tasks } else { server.parallel };
         (server.extra, server.exponent) = ((alone - 1.0) / 2.0, 1.0 / alone);
+    }
+    for &(member, wait) in &contention.standstills {
+        servers[member].wait = wait;
     }
     let most = limits.max_utilisation * adding.sum(capacities.iter().copied());
     let wanted = if most < rate { most } else { rate };
@@ -199,7 +211,8 @@ impl Search<'_> {
     /// Return a split that lacks something, one that does not, and the cost at one of them.
     fn run(&self, guesses: &[f64]) -> (Split, Split, f64) {
         let idle = vec![0.0; self.servers.len()];
-        let first = self.servers.iter().map(|server| server.parallel / server.capacity).fold(f64::INFINITY, f64::min);
+        let firsts = self.servers.iter().map(|server| server.parallel / server.capacity + server.wait);
+        let first = firsts.fold(f64::INFINITY, f64::min);
         let least = first * (1.0 - 1e-9);
         let split = Split { rates: idle.clone(), loads: idle, rate: 0.0, load: 0.0 };
         let mut below = Bound { at: 1.0 / least.sqrt(), split, missing: 1.0 };

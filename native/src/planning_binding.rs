@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::capacity_estimate::{self, EstimateLimits, ServedWork};
-use crate::planning_arithmetic::{self, Adding, FillingLimits, SearchLimits, Speeds};
+use crate::planning_arithmetic::{self, Adding, Contention, FillingLimits, SearchLimits, Speeds};
 
 /// A column of numbers. Lists and tuples are read item by item, which is faster than by an iterator.
 pub struct Column(pub Vec<f64>);
@@ -58,25 +58,35 @@ fn require_members(values: &[(usize, f64)], size: usize) -> PyResult<()> {
     Err(PyValueError::new_err("each value must belong to a member"))
 }
 
+/// The runnable tasks on the hosts of some members, and the s for which their requests wait during standstills.
+type OtherWork = (Vec<(usize, f64)>, Vec<(usize, f64)>);
+
+/// Raises ValueError if a value belongs to no member.
+fn contention_of((other_tasks, standstills): OtherWork, size: usize) -> PyResult<Contention> {
+    require_members(&other_tasks, size)?;
+    require_members(&standstills, size)?;
+    Ok(Contention { other_tasks, standstills })
+}
+
 /// Return each member's ideal requests/s, and the resulting requests in progress.
 #[pyfunction]
 fn operating_point(
     py: Python<'_>,
     capacities: Column,
     cores: Column,
-    other_tasks: Vec<(usize, f64)>,
+    contention: OtherWork,
     rate: f64,
     in_progress: f64,
     search: Limits,
 ) -> PyResult<(Vec<f64>, Vec<f64>)> {
     let (Column(capacities), Column(cores)) = (capacities, cores);
     require_equal(&[capacities.len(), cores.len()])?;
-    require_members(&other_tasks, capacities.len())?;
+    let contention = contention_of(contention, capacities.len())?;
     if !capacities.iter().all(|capacity| *capacity > 0.0) {
         return Err(PyValueError::new_err("every capacity must be above 0"));
     }
     let (limits, adding) = (search_limits(search)?, adding(py));
-    Ok(planning_arithmetic::operating_point(&capacities, &cores, &other_tasks, rate, in_progress, &limits, adding))
+    Ok(planning_arithmetic::operating_point(&capacities, &cores, &contention, rate, in_progress, &limits, adding))
 }
 
 /// Return the relative variance of the members' true speeds.
@@ -142,7 +152,7 @@ fn level_filling(
     loads: Column,
     capacities: Column,
     cores: Column,
-    other_tasks: Vec<(usize, f64)>,
+    contention: OtherWork,
     rate: f64,
     in_progress: f64,
     most: Vec<(usize, f64)>,
@@ -155,14 +165,14 @@ fn level_filling(
         return Err(PyValueError::new_err("every capacity must be above 0"));
     }
     require_members(&most, size)?;
-    require_members(&other_tasks, size)?;
+    let contention = contention_of(contention, size)?;
     let search = search_limits(search)?;
     let (expected, min_share, min_utilisation, half_corrected) = filling;
     let limits = FillingLimits { expected, min_share, min_utilisation, half_corrected, most };
     let adding = adding(py);
     let (capacities, cores) = (&capacities.0, &cores.0);
     let point =
-        planning_arithmetic::operating_point(capacities, cores, &other_tasks, rate, in_progress, &search, adding);
+        planning_arithmetic::operating_point(capacities, cores, &contention, rate, in_progress, &search, adding);
     Ok(planning_arithmetic::level_filling(&loads.0, capacities, point, rate, &limits, adding))
 }
 

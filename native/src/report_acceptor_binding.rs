@@ -278,6 +278,7 @@ fn derive(estimate: &Bound<'_, HostCapacity>, body: &Body<'_>, interval: f64, no
     let measured = Measured {
         cpu_count: value("cpu_count"),
         cpu_idle: value("cpu_idle"),
+        cpu_steal: value("cpu_steal"),
         httpd_cpu_seconds: value("httpd_cpu_seconds"),
         requests_total: value("requests_total"),
         requests_per_s: value("requests_per_s"),

@@ -19,6 +19,7 @@ const ROUNDING: f64 = 1e-9;
 pub struct Measured {
     pub cpu_count: Option<f64>,
     pub cpu_idle: Option<f64>,
+    pub cpu_steal: Option<f64>,
     pub httpd_cpu_seconds: Option<f64>,
     pub requests_total: Option<f64>,
     pub requests_per_s: Option<f64>,

@@ -104,6 +104,7 @@ pub fn measured(metrics: &Bound<'_, PyDict>) -> PyResult<Measured> {
     Ok(Measured {
         cpu_count: get(intern!(py, "cpu_count"))?,
         cpu_idle: get(intern!(py, "cpu_idle"))?,
+        cpu_steal: get(intern!(py, "cpu_steal"))?,
         httpd_cpu_seconds: get(intern!(py, "httpd_cpu_seconds"))?,
         requests_total: get(intern!(py, "requests_total"))?,
         requests_per_s: get(intern!(py, "requests_per_s"))?,

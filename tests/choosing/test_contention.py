@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.choosing.contention import Contention
+from lbdns.choosing.contention import PERIOD, Contention
 
 
 def after(
@@ -19,10 +19,11 @@ def after(
     cores: float = 1.0,
     of: Contention | None = None,
     tasks: float = 0.0,
+    stolen: float | None = None,
 ) -> float:
     """Return the available share of the host's CPU after ``seconds`` seconds of this use (fractions of all CPUs).
 
-    ``tasks`` is the number of other runnable tasks.
+    ``tasks`` is the number of other runnable tasks, and ``stolen`` the share of time in which the host stands still.
     """
     contention = of or Contention()
     for second in range(seconds + 1):
@@ -32,6 +33,7 @@ def after(
                 "cpu_idle": 100 * idle,
                 "busy_workers": requests + 1.0,  # one serves the agent's request for the status page
                 "run_queue": requests + tasks,
+                **({} if stolen is None else {"cpu_steal": 100 * stolen}),
             },
             1.0 if second else 0.0,
         )
@@ -65,6 +67,36 @@ def test_tasks_that_share_the_cpus_with_requests_leave_the_whole_capacity(
     share = requests / (requests + tasks)
     assert after(60, share, 0.0, requests, cores, of=contention, tasks=tasks) >= 0.9
     assert contention.other_tasks(cores) == pytest.approx(tasks, rel=0.35)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "stolen", "seconds"),
+    [
+        (3.0, None, 0.0),  # not reported
+        (3.0, 0.0, 0.0),
+        (3.0, 0.05, 0.000125),  # one request in twenty waits for 2.5 ms
+        (3.0, 0.8, 0.032),  # 80% of the requests wait for 40 ms
+        (3.0, 1.0, 0.05),
+        (3.0, 7.0, 0.05),  # not plausible
+        (3.0, -1.0, 0.0),
+        (0.0, 0.8, 0.0),  # the web server itself uses up the quota
+    ],
+)
+def test_a_request_waits_for_the_rest_of_the_standstill(tasks: float, stolen: float | None, seconds: float) -> None:
+    contention = Contention()
+    after(30, 0.1, 0.0, 1.0, of=contention, tasks=tasks, stolen=stolen)
+    assert contention.standstill(1.0) == pytest.approx(seconds, rel=1e-3)
+
+
+def test_standstills_fade_within_seconds() -> None:
+    contention = Contention()
+    after(30, 0.1, 0.0, 1.0, of=contention, tasks=3.0, stolen=0.8)
+    after(6, 0.1, 0.0, 1.0, of=contention, tasks=3.0, stolen=0.0)
+    assert contention.standstill(1.0) < 0.001
+
+
+def test_nobody_waits_before_the_first_report() -> None:
+    assert Contention().standstill(1.0) == 0.0
 
 
 def test_stolen_time_reduces_the_capacity_whatever_the_tasks() -> None:
@@ -131,7 +163,7 @@ number = st.floats(0, 1e15)
         st.tuples(
             st.fixed_dictionaries(
                 {"httpd_cpu_seconds": number, "cpu_idle": st.floats(-1e15, 1e15), "busy_workers": number},
-                optional={"listen_queue": st.floats(-1e15, 1e15), "run_queue": number},
+                optional={"listen_queue": st.floats(-1e15, 1e15), "run_queue": number, "cpu_steal": number},
             ),
             st.floats(0, 1e6),
         )
@@ -145,3 +177,4 @@ def test_the_share_is_always_between_0_and_1(reports: list[tuple[dict[str, float
         assert math.isfinite(contention.available_share(cores))
         assert 0 < contention.available_share(cores) <= 1
         assert 0 <= contention.other_tasks(cores) < math.inf
+        assert 0 <= contention.standstill(cores) <= PERIOD / 2 * (1 + 1e-9)

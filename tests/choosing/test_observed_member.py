@@ -23,6 +23,7 @@ metrics = st.fixed_dictionaries(
     optional={
         "cpu_count": st.sampled_from([1.0, 0.5, 4.0, 0.0, 1e7]),
         "cpu_idle": st.floats(0, 100),
+        "cpu_steal": st.floats(0, 110),
         "busy_workers": st.floats(0, 200),
         "listen_queue": st.floats(0, 200),
         "run_queue": st.floats(0, 9),
@@ -47,7 +48,8 @@ def seen(member: MemberObservations) -> list[Any]:
     return [
         member.reading, dict(member.metrics), member.interval, member.overdue_at, member.averages(),
         [member.available_share(cores) for cores in (0.5, 1.0, 7.0)],
-        [member.other_tasks(cores) for cores in (0.5, 1.0, 7.0)], cost.served(), cost.recent_requests,
+        [member.other_tasks(cores) for cores in (0.5, 1.0, 7.0)],
+        [member.standstill(cores) for cores in (0.5, 1.0, 7.0)], cost.served(), cost.recent_requests,
         cost.squared_spread(), cost.has_changed(0.25), cost.has_changed(1e-6),
     ]  # fmt: skip
 
@@ -60,7 +62,7 @@ def seen(member: MemberObservations) -> list[Any]:
 )  # fmt: skip
 @example(
     [(1.0, 1.0, {"httpd_cpu_seconds": 0.2 * n, "cpu_count": 2.0, "cpu_idle": 1.0, "busy_workers": 3.0 + n,
-                 "run_queue": 22.0 + n}) for n in range(6)],
+                 "run_queue": 22.0 + n, "cpu_steal": 80.0}) for n in range(6)],
     False,
 )  # fmt: skip
 def test_the_observations_are_the_same(told: list[tuple[float, float, dict[str, float] | None]], forgets: bool) -> None:
@@ -102,7 +104,8 @@ def test_pools_estimate_the_same(told: list[dict[str, dict[str, float]]]) -> Non
         for pool in pools:
             pool.observe(Snapshot(number, dict(readings)))
         one, other = [
-            (pool.cores, pool.interval, pool.measured, pool.available_shares(), pool.other_tasks()) for pool in pools
+            (pool.cores, pool.interval, pool.measured, pool.available_shares(), pool.other_tasks(), pool.standstills())
+            for pool in pools
         ]
         assert one == other
         assert pools[0].observed_capacities() == pools[1].observed_capacities()

@@ -47,22 +47,31 @@ shares = st.tuples(st.floats(0, 1), st.floats(-1, 1))
     st.floats(0, 1e7),
     st.floats(0, 1e6) | st.just(float("inf")),
     st.dictionaries(st.integers(0, LARGEST - 1), st.floats(0.5, 1e3)),
+    st.dictionaries(st.integers(0, LARGEST - 1), st.floats(0.0, 0.05)),
 )
-@example([(100.0, 64.0)] * 3, 250.0, float("inf"), {})
-@example([(10.0, 1.0), (40.0, 4.0)], 1000.0, 3.0, {1: 2.5})
+@example([(100.0, 64.0)] * 3, 250.0, float("inf"), {}, {})
+@example([(10.0, 1.0), (40.0, 4.0)], 1000.0, 3.0, {1: 2.5}, {})
+@example([(110.0, 0.11), (70.0, 0.07), (400.0, 0.4)], 174.0, 3.0, {2: 3.0}, {2: 0.032})
 def test_the_operating_point_is_the_same(
-    members: list[tuple[float, float]], rate: float, in_progress: float, tasks: dict[int, float]
+    members: list[tuple[float, float]],
+    rate: float,
+    in_progress: float,
+    tasks: dict[int, float],
+    standstills: dict[int, float],
 ) -> None:
     capacity, cores = [one for one, _ in members], [m for _, m in members]
     tasks = {i: number for i, number in tasks.items() if i < len(members)}
-    assert operating_point(capacity, cores, rate, in_progress, tasks) == python_operating_point(
-        capacity, cores, rate, in_progress, tasks
+    standstills = {i: wait for i, wait in standstills.items() if i < len(members)}
+    assert operating_point(capacity, cores, rate, in_progress, tasks, standstills) == python_operating_point(
+        capacity, cores, rate, in_progress, tasks, standstills
     )
 
 
 def test_other_tasks_of_nobody_are_refused() -> None:
     with pytest.raises(ValueError, match="each value must belong to a member"):
         operating_point([1.0, 2.0], [1.0, 1.0], 1.0, 1.0, {2: 3.0})
+    with pytest.raises(ValueError, match="each value must belong to a member"):
+        operating_point([1.0, 2.0], [1.0, 1.0], 1.0, 1.0, {}, {2: 0.03})
 
 
 @given(st.lists(speeds, min_size=1, max_size=LARGEST))
@@ -127,7 +136,7 @@ members = st.builds(
     MemberView, st.booleans() | st.just(True), st.booleans(), st.just(50), st.floats(0, 1e4), st.floats(0.1, 1e4),
     core_counts, st.floats(0.1, 1e4) | st.just(float("inf")), available_share=st.floats(0.01, 1),
     alarmed=st.sampled_from([False, False, True]), ramp=st.floats(0.1, 1) | st.just(1.0),
-    other_tasks=st.just(0.0) | st.floats(0.5, 100),
+    other_tasks=st.just(0.0) | st.floats(0.5, 100), standstill=st.just(0.0) | st.floats(0.0, 0.05),
 )  # fmt: skip
 rates = st.floats(0, 1e5)
 

@@ -29,8 +29,8 @@ FIELDS = {
 }  # fmt: skip
 OF_MEMBERS = {
     "name", "addresses", "state", "reason", "guard", "candidate", "suspect", "score", "score_parts", "age_s", "metrics",
-    "capacity", "capacity_share", "cores", "load", "charge", "credit", "left", "other_tasks", "ramp", "weight",
-    "probability", "answers", "share", "overrides",
+    "capacity", "capacity_share", "cores", "load", "charge", "credit", "left", "other_tasks", "standstill", "ramp",
+    "weight", "probability", "answers", "share", "overrides",
 }  # fmt: skip
 
 

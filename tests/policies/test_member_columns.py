@@ -12,6 +12,7 @@ MEMBERS = st.builds(
     MemberView, st.booleans(), st.booleans(), st.integers(0, 100), st.floats(0, 50), st.floats(0.1, 50),
     st.floats(0.1, 64), st.floats(0.1, 50), st.floats(-5, 50), st.floats(0.01, 1), st.booleans(),
     st.floats(0.1, 1), st.just(0.0) | st.floats(0.5, 50),
+    st.sampled_from([0.0, 0.03]),
 )  # fmt: skip
 
 

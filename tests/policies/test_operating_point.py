@@ -59,7 +59,9 @@ def test_beside_other_tasks_the_loads_are_those_of_processor_sharing(
     assert sum(point.rates) == pytest.approx(load * sum(capacities))
     for i, (capacity, rate) in enumerate(zip(capacities, point.rates, strict=True)):
         p = rate / capacity
-        assert point.loads[i] == pytest.approx((tasks[i] + 1) * p / (1 - p), rel=0.1, abs=0.01)
+        # The search ends at a relative accuracy
+        error = 0.01 + 2e-3 * sum(point.loads)
+        assert point.loads[i] == pytest.approx((tasks[i] + 1) * p / (1 - p), rel=0.1, abs=error)
 
 
 def test_other_tasks_matter_less_the_higher_the_load() -> None:
@@ -69,6 +71,31 @@ def test_other_tasks_matter_less_the_higher_the_load() -> None:
     assert low.rates[1] == 0.0
     assert 0.1 < middle.rates[1] / middle.rates[0] < 0.7
     assert high.rates[1] / high.rates[0] > 0.8
+
+
+@given(MEMBERS, st.floats(0.05, 0.9), st.floats(0.0, 0.05))
+def test_if_all_hosts_stand_still_equally_the_rates_stay_the_same(
+    members: list[tuple[float, int]], load: float, wait: float
+) -> None:
+    capacities, cores = [c for c, _ in members], [m for _, m in members]
+    rate = load * sum(capacities)
+    point = operating_point(capacities, cores, rate)
+    waiting = operating_point(capacities, cores, rate, standstills=dict.fromkeys(range(len(members)), wait))
+    # The search ends at a relative accuracy
+    assert waiting.rates == pytest.approx(point.rates, rel=0.02, abs=0.005 * rate)
+    added = [more - fewer for more, fewer in zip(waiting.loads, point.loads, strict=True)]
+    assert sum(added) == pytest.approx(rate * wait, rel=0.05, abs=0.02 * sum(point.loads))
+
+
+def test_a_host_that_stands_still_gets_requests_once_the_others_are_as_slow() -> None:
+    low, middle, high = (
+        operating_point([100.0, 100.0], [1, 1], rate, standstills={1: 0.03}) for rate in (40, 100, 190)
+    )
+    assert low.rates[1] == 0.0  # the other one answers within 17 ms
+    assert 0.3 < middle.rates[1] / middle.rates[0] < 0.9
+    assert high.rates[1] / high.rates[0] > 0.95
+    p = middle.rates[1] / 100.0
+    assert middle.loads[1] == pytest.approx(p / (1 - p) + middle.rates[1] * 0.03, rel=0.01)
 
 
 def test_equal_servers_get_equal_rates() -> None:

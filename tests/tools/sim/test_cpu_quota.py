@@ -105,6 +105,40 @@ def test_the_agent_reports_the_quota_as_cores() -> None:
     assert (metrics["cpu_count"], metrics["cpu_idle"]) == pytest.approx((0.4, 0.0))
 
 
+@pytest.mark.parametrize(
+    ("cores", "background", "quota", "steal"),
+    [
+        (2.0, 3.0, 0.4, 80.0),  # runs for 20 ms of each 100 ms
+        (1.0, 3.0, 0.4, 60.0),
+        (1.0, 0.5, 0.4, 20.0),
+        (2.0, 0.0, 0.4, 0.0),
+        (1.0, 3.0, 1.0, 0.0),
+    ],
+)
+def test_the_agent_reports_the_share_of_time_in_which_the_host_stands_still(
+    cores: float, background: float, quota: float, steal: float
+) -> None:
+    server = QuotaWebServer(ServerSpec("s1", 1.0, cores, background=background, quota=quota), 0.0)
+    agent = SimulatedAgent(server)
+    for second in range(1, 4):
+        assert agent.sample(float(second))["cpu_steal"] == pytest.approx(steal, abs=1e-6)
+
+
+def test_an_agent_without_a_quota_reports_no_standstill() -> None:
+    assert "cpu_steal" not in SimulatedAgent(SimulatedWebServer(ServerSpec("s1", background=3.0))).sample(1.0)
+
+
+@pytest.mark.parametrize("load", [0.18, 0.3])
+def test_busy_loops_that_use_up_a_quota_do_not_make_best_worse_than_round_robin(load: float) -> None:
+    servers = tuple(ServerSpec(f"s{n}", 10.0, 2.0, quota=quota) for n, quota in enumerate((0.11, 0.07, 0.4), 1))
+    loops = (OtherWork("s3", 10.0, 60.0, 3.0),)
+    scenario = Scenario(
+        servers, load=load, workload="html", other_work=loops, warm_up=10.0, duration=50.0, max_speed_gain=4.0
+    )
+    best, fair = (simulate(scenario, policy, 1).mean_ms for policy in ("best", "round_robin"))
+    assert best <= 1.1 * fair
+
+
 def test_a_quota_that_is_never_used_up_changes_nothing() -> None:
     """A quota of all cores leaves every result as it is."""
     plain = ServerSpec("s1", 1.0, 2.0), ServerSpec("s2", 0.5, 1.0)

@@ -22,11 +22,12 @@ class CpuQuota:
     A caller must report all CPU time with ``advance``, in the order of time.
     """
 
-    __slots__ = ("_budget", "_left", "_refill")
+    __slots__ = ("_budget", "_left", "_refill", "stood_still")
 
     def __init__(self, cores: float, phase: float = 0.0) -> None:
         self._budget = cores * PERIOD
         self._left = self._budget
+        self.stood_still = 0.0  # s, until the time up to which ``advance`` was called last
         self._refill = phase % PERIOD or PERIOD  # the time of the next refill
 
     def advance(self, begin: float, end: float, use: float) -> float:
@@ -45,6 +46,7 @@ class CpuQuota:
         seconds = max(0.0, seconds)
         ran = min(seconds, self._left / use) if use else seconds
         self._left -= ran * use
+        self.stood_still += seconds - ran
         return ran
 
     def finish(self, begin: float, seconds: float, use: float) -> float:
@@ -67,6 +69,10 @@ class QuotaWebServer(SimulatedWebServer):
     def __init__(self, spec: ServerSpec, phase: float) -> None:
         self._quota = CpuQuota(spec.quota, phase)
         super().__init__(spec)
+
+    @property
+    def stood_still(self) -> float:
+        return self._quota.stood_still
 
     def arrive(self, now: float, size: float, request: SimulatedRequest) -> bool:
         self.advance(now)  # also while the server is idle, because the quota is refilled

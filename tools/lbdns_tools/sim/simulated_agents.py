@@ -28,7 +28,8 @@ class SimulatedAgent:
     server-status."""
 
     __slots__ = (
-        "_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm", "reads_status",
+        "_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_stood_still", "_time", "alarm",
+        "reads_status",
     )  # fmt: skip
 
     def __init__(self, server: SimulatedWebServer, alarms: Sequence[str] = ()) -> None:
@@ -38,7 +39,7 @@ class SimulatedAgent:
         self.alarm = ""  # why the host is overloaded; "" if it is not
         self.reads_status = True  # whether the server-status page works
         self._requests = self._status_requests = 0
-        self._cpu = self._time = 0.0
+        self._cpu = self._stood_still = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
         """If an overload has begun since the last report, return the metrics to report immediately; otherwise, return
@@ -64,6 +65,7 @@ class SimulatedAgent:
         used = server.cpu + server.other_cpu
         busy_share = (used - self._cpu) / (cores * seconds) if seconds > 0 else 0.0
         self._cpu = used
+        stood_still, self._stood_still = server.stood_still - self._stood_still, server.stood_still
         found = {
             "run_queue": server.busy + server.background,
             "cpu_idle": 100.0 * max(0.0, 1.0 - busy_share),
@@ -71,6 +73,8 @@ class SimulatedAgent:
             "gateway_ping": GATEWAY_PING,
             "cpu_count": cores,
         }
+        if server.spec.quota and seconds > 0:
+            found["cpu_steal"] = 100.0 * min(1.0, stood_still / seconds)
         if not server.up:
             return found  # nothing listens
         found["httpd_cpu_seconds"] = server.cpu

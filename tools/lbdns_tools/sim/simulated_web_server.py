@@ -53,6 +53,11 @@ class SimulatedWebServer:
         """The number of requests that are being processed or waiting."""
         return len(self._jobs) + len(self.waiting)
 
+    @property
+    def stood_still(self) -> float:
+        """The seconds for which the host has stood still, because its CPU quota was used up."""
+        return 0.0
+
     def expected(self) -> float:
         """Return the time that a new request with one second of work would take if no further requests arrived."""
         tasks = self.present + 1 + self.background

@@ -128,15 +128,16 @@ class DatagramThread:
     def batches(self) -> int: ...
     def figures(self) -> tuple[list[int], float, int, int, int]: ...
 
+#: The limits of the search for the operating point (see ``lbdns.policies.operating_point.SEARCH_LIMITS``)
+SearchLimits = tuple[float, float, int, float, int, int, tuple[float, float]]
+
 def operating_point(
     capacities: Sequence[float],
     cores: Sequence[float],
     other_tasks: Sequence[tuple[int, float]],
     rate: float,
     in_progress: float,
-    max_utilisation: float,
-    accuracy: float,
-    steps: int,
+    search: SearchLimits,
 ) -> tuple[list[float], list[float]]: ...
 def variance_between(
     speeds: Sequence[float], variances: Sequence[float], inner: Sequence[float], steps: int
@@ -167,6 +168,7 @@ class ObservedMember:
     def has_changed(self, spread: float) -> bool: ...
     def forget(self) -> None: ...
 
+def new_readings(names: tuple[str, ...], readings: dict[str, Any], old: list[Any]) -> list[tuple[int, Any]]: ...
 def has_none(column: list[Any]) -> bool: ...
 def median(values: Sequence[float]) -> float: ...
 def capacities(
@@ -187,9 +189,10 @@ def level_filling(
     rate: float,
     in_progress: float,
     most: Sequence[tuple[int, float]],
-    search: tuple[float, float, int],
+    search: SearchLimits,
     filling: tuple[float, float, float, float | None],
 ) -> list[float]: ...
+def forget_changed(costs: list[Any], least_spread: float) -> list[int] | None: ...
 def carried_credits(
     credits: Sequence[float], weights: Sequence[float], counts: Sequence[int], total: float
 ) -> tuple[float, ...]: ...

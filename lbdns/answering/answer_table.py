@@ -24,7 +24,7 @@ from lbdns.answering.message_writer import (
     Variant,
     precompiled_variant,
     write_body,
-)  # fmt: skip
+)
 from lbdns.answering.plane import PYTHON_PLANE, Plane
 from lbdns.answering.pool_cursors import pool_cursor, take_over_counts
 from lbdns.answering.query_reader import Query

@@ -49,7 +49,7 @@ class Candidates:
     ) -> None:
         self._pool, self._tally = pool, tally
         self._stale_after, self._min_usable = stale_after, min_usable
-        self.guard_rails = GuardRails(len(pool.names), min_usable, ramp_up, black_hole)
+        self.guard_rails = GuardRails(len(pool.names), min_usable, ramp_up, black_hole, sites)
         self._now = -math.inf
         self._tracker = LivenessTracker(stale_after, min_usable, pool.pool, sites)
         self._forced_by: PoolOverrides | None = None  # the overrides from which the next two attributes were made

@@ -22,6 +22,7 @@ if AVAILABLE:
     import lbdns_native
 
 NATIVE: Final = provides("capacities")
+NATIVE_COSTS: Final = provides("forget_changed")
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
 _STEPS: Final = 20  # the true variance between members is found within a range divided by 2 this many times
 _TINY: Final = 1e-300  # smallest divisor
@@ -221,6 +222,15 @@ def forget_changed(costs: Sequence[ObservedCost]) -> list[int]:
     example, if pages are replaced with CGI programs, if a host's cores become slower, or if a member's false reports
     end.
     """
+    if NATIVE_COSTS:
+        changed = lbdns_native.forget_changed(list(costs), MIN_SPREAD)
+        if changed is not None:
+            return changed
+    return python_forget_changed(costs)
+
+
+def python_forget_changed(costs: Sequence[ObservedCost]) -> list[int]:
+    """Do the same as ``forget_changed``, without the native extension."""
     if not any(cost.recent_requests > 0 for cost in costs):
         return []
     known = [spread for cost in costs if (spread := cost.squared_spread()) is not None]

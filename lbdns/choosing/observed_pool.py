@@ -22,6 +22,7 @@ if AVAILABLE:
     import lbdns_native
 
 NATIVE: Final = provides("ObservedMember")
+NATIVE_SCAN: Final = provides("new_readings")
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 REQUESTS: Final = 4.0  # s: the time constant of request rates: shorter, because reports arrive late anyway
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
@@ -121,6 +122,7 @@ class ObservedPool:
 
     def _use_members(self) -> None:
         self.columns = ObservedColumns(self.members)
+        self._costs = [member.request_cost for member in self.members]
         self._cores: list[float] | None = None
         self._shares = [1.0] * len(self.members)  # see ``available_shares``
         self._other_tasks: dict[int, float] = {}
@@ -151,13 +153,12 @@ class ObservedPool:
     def observe(self, snapshot: Snapshot) -> list[int]:
         """Record the readings in ``snapshot``; return the indexes of members with a new reading since the last call."""
         self.observe_some(snapshot, len(self.names))
-        self._scanned, members = None, self.members
+        self._scanned = None
         fresh, self._fresh = sorted(self._fresh), set()
         if self._newest >= self._changes_sought + SEEK_CHANGES:
             self._changes_sought = self._newest
-            costs = [member.request_cost for member in members]
-            for i in forget_changed(costs):
-                self.columns.work.update(i, costs[i])
+            for i in forget_changed(self._costs):
+                self.columns.work.update(i, self._costs[i])
         return fresh
 
     def observe_some(self, snapshot: Snapshot, most: int) -> bool:
@@ -168,9 +169,7 @@ class ObservedPool:
         """
         columns, members, waiting = self.columns, self.members, self._waiting
         if self._scanned is not snapshot:
-            readings = map(snapshot.readings.get, self.names)
-            changes = enumerate(zip(readings, columns.readings, strict=True))
-            waiting[:] = [(i, new) for i, (new, old) in changes if new is not old and new is not None]
+            waiting[:] = _new_readings(self.names, snapshot.readings, columns.readings)
             waiting.reverse()
             self._scanned = snapshot
         if waiting:
@@ -294,3 +293,13 @@ class ObservedPool:
     def weighted_score(self, member: int, score: int) -> int:
         """Return ``score`` multiplied by the factor of ``member`` and truncated to an integer."""
         return int(score * self.factor(self.names[member]))
+
+
+def _new_readings(
+    names: tuple[str, ...], readings: Mapping[str, Reading], old: list[Reading | None]
+) -> list[tuple[int, Reading]]:
+    """Return the index and the reading of each name whose item in ``readings`` is not the one in ``old``."""
+    if NATIVE_SCAN and isinstance(readings, dict):
+        return lbdns_native.new_readings(names, readings, old)
+    changes = enumerate(zip(map(readings.get, names), old, strict=True))
+    return [(i, new) for i, (new, was) in changes if new is not was and new is not None]

@@ -281,14 +281,13 @@ def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) 
 
     ``amount`` and all ``widths`` are positive; there is at least one member.
     """
-    total_load = total_width = 0.0
+    members = [(load / width, load, width) for load, width in zip(loads, widths, strict=True)]
     level = 0.0
-    for own_level, load, width in sorted(
-        (load / width, load, width) for load, width in zip(loads, widths, strict=True)
-    ):
-        if total_width and level <= own_level:
+    while members:
+        # Without the members above the level, it falls: none of them can belong to the result
+        level = (amount + sum([load for _, load, _ in members])) / sum([width for _, _, width in members])
+        below = [member for member in members if member[0] < level]
+        if len(below) == len(members):
             break
-        total_load += load
-        total_width += width
-        level = (amount + total_load) / total_width
+        members = below
     return level

@@ -18,7 +18,7 @@ sharing with permanent customers).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,10 +29,17 @@ if AVAILABLE:
 
 MAX_UTILISATION: Final = 0.98  # above this utilisation the shares hardly change, but the search takes longer
 _ACCURACY: Final = 1e-3  # relative to the wanted rate or load
-_STEPS: Final = 60  # of the bisection, at most
+_STEPS: Final = 60  # of the search, at most
+_NARROWEST: Final = 1e-12  # relative to the bounds: between closer ones, rounding errors decide
+_SAMPLE: Final = 256  # members: in a pool of at least four times as many, a sample is searched first
+_STRIDE: Final = 7919  # between two members of a sample: a prime, so that a pattern in the pool does not matter
+_AROUND: Final = (0.97, 1.03)  # times its share of the rate: a sample brings the cost to the bounds for the pool
 #: For the native extension
-SEARCH_LIMITS: Final = (MAX_UTILISATION, _ACCURACY, _STEPS)
+SEARCH_LIMITS: Final = (MAX_UTILISATION, _ACCURACY, _STEPS, _NARROWEST, _SAMPLE, _STRIDE, _AROUND)
 NO_TASKS: Final[Mapping[int, float]] = {}
+
+#: An item of each member for ``_split``
+_Servers = Sequence[tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ def operating_point(
     if not AVAILABLE:
         return python_operating_point(capacities, cores, rate, in_progress, other_tasks)
     tasks = list(other_tasks.items())
-    rates, loads = lbdns_native.operating_point(capacities, cores, tasks, rate, in_progress, *SEARCH_LIMITS)
+    rates, loads = lbdns_native.operating_point(capacities, cores, tasks, rate, in_progress, SEARCH_LIMITS)
     return OperatingPoint(tuple(rates), tuple(loads))
 
 
@@ -80,30 +87,87 @@ def python_operating_point(
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
     if wanted <= 0:
         return OperatingPoint((0.0,) * len(servers), (0.0,) * len(servers))
-    # s: slightly below the marginal cost of the first request, since with many slow cores a rounding error matters
-    low = min(m / capacity for capacity, m, _, _ in servers) * (1 - 1e-9)
-    high = 4 * low
-    below, above = _split(servers, low), _split(servers, high)
-    while _missing(above, wanted, in_progress) > 0:
-        low, high = high, 4 * high
-        below, above = above, _split(servers, high)
-    for _ in range(_STEPS):
-        middle = math.sqrt(low * high)
-        tried = _split(servers, middle)
-        missing = _missing(tried, wanted, in_progress)
-        if missing > 0:
-            low, below = middle, tried
-        else:
-            high, above = middle, tried
-        if abs(missing) <= _ACCURACY:
-            break
+    below, above, _ = _search(servers, wanted, in_progress, _guesses(servers, capacities, wanted, in_progress))
     # A member with many slow cores goes from idle to busy within one rounding error: interpolate between the bounds
     lacks, exceeds = _missing(below, wanted, in_progress), -_missing(above, wanted, in_progress)
     part = lacks / (lacks + exceeds) if lacks > 0 else 0.0
     rates = [one + part * (other - one) for one, other in zip(below.rates, above.rates, strict=True)]
     loads = [one + part * (other - one) for one, other in zip(below.loads, above.loads, strict=True)]
     scale = rate / sum(rates) if sum(rates) > 0 else 0.0
-    return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads))
+    return OperatingPoint(tuple([rate * scale for rate in rates]), tuple(loads))
+
+
+def _guesses(servers: _Servers, capacities: Sequence[float], wanted: float, in_progress: float) -> list[float]:
+    """Return costs near the one to be found, in ascending order."""
+    size = len(servers)
+    if size < 4 * _SAMPLE:
+        return []
+    places = [number * _STRIDE % size for number in range(_SAMPLE)]
+    sample = [servers[place] for place in places]
+    carried = sum([capacities[place] for place in places])
+    part, most = carried / sum(capacities), MAX_UTILISATION * carried
+    return [_search(sample, min(most, wanted * part * near), in_progress * part * near, [])[2] for near in _AROUND]
+
+
+@dataclass(slots=True)
+class _Bound:
+    """A bound of the search: the reciprocal of the cost's square root, the point, and what it lacks."""
+
+    at: float
+    point: OperatingPoint
+    missing: float
+
+
+def _search(
+    servers: _Servers, wanted: float, in_progress: float, guesses: Sequence[float]
+) -> tuple[OperatingPoint, OperatingPoint, float]:
+    """Return two points: one that lacks some of the ``wanted`` rate or of the requests ``in_progress``, and one that
+    does not. The third value is the cost of one of them, which is nearly as wanted unless all members have many slow
+    cores.
+    """
+
+    def tried(at: float) -> _Bound:
+        point = _split(servers, 1 / (at * at))
+        return _Bound(at, point, _missing(point, wanted, in_progress))
+
+    idle = (0.0,) * len(servers)
+    # s: slightly below the marginal cost of the first request, since with many slow cores a rounding error matters
+    least = min([m / capacity for capacity, m, _, _ in servers]) * (1 - 1e-9)
+    below = _Bound(1 / math.sqrt(least), OperatingPoint(idle, idle), 1.0)
+    costs = iter(guesses)
+    while True:
+        above = tried(1 / math.sqrt(cost) if (cost := next(costs, 0.0)) else below.at / 2)
+        if not above.missing > 0:
+            break
+        below = above
+    return _narrowed(tried, below, above)
+
+
+def _narrowed(
+    tried: Callable[[float], _Bound], below: _Bound, above: _Bound
+) -> tuple[OperatingPoint, OperatingPoint, float]:
+    """Return the points of closer bounds, and the cost at the last one that was tried.
+
+    Rates are almost linear in the reciprocal of the cost's square root, so each step interpolates between the bounds
+    (Illinois method). If a step leaves more than half of the range, the next one halves it.
+    """
+    newest, lacks, exceeds, halve = above, below.missing, above.missing, False
+    replaced = None  # the bound that the last step has replaced
+    for _ in range(_STEPS):
+        width = below.at - above.at
+        if abs(newest.missing) <= _ACCURACY or width <= _NARROWEST * below.at:
+            break
+        at = (above.at * lacks - below.at * exceeds) / (lacks - exceeds)
+        # A bound may exceed a tiny rate infinitely
+        newest = tried(math.sqrt(above.at * below.at) if halve or not above.at <= at <= below.at else at)
+        if newest.missing > 0:
+            exceeds = exceeds / 2 if replaced == "below" else exceeds
+            below, lacks, replaced = newest, newest.missing, "below"
+        else:
+            lacks = lacks / 2 if replaced == "above" else lacks
+            above, exceeds, replaced = newest, newest.missing, "above"
+        halve = not halve and below.at - above.at > width / 2
+    return below.point, above.point, 1 / (newest.at * newest.at)
 
 
 def parallel_requests(cores: float) -> float:
@@ -143,7 +207,13 @@ def _split(servers: Sequence[tuple[float, float, float, float]], cost: float) ->
             continue
         half = times + extra
         x = (times - 1) / (half + sqrt(half * half - times * (times - 1)))
-        utilisation = power(x, exponent)
+        # A power takes several times as long as a root
+        if exponent == 1.0:
+            utilisation = x
+        elif exponent == 0.5:
+            utilisation = sqrt(x)
+        else:
+            utilisation = sqrt(sqrt(x)) if exponent == 0.25 else power(x, exponent)
         add_rate(capacity * utilisation)
         add_load(m * utilisation / (1 - x))
     return OperatingPoint(tuple(rates), tuple(loads))

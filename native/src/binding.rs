@@ -22,7 +22,7 @@ use crate::sync::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 9;
+const INTERFACE: u32 = 10;
 
 type Parts = (Vec<u8>, Vec<u8>);
 

@@ -69,7 +69,7 @@ fn limited_weights(weights: &[f64], adding: Adding) -> Vec<f64> {
     }
 }
 
-fn robust_mean(values: &[f64], weights: &[f64], adding: Adding) -> f64 {
+pub fn robust_mean(values: &[f64], weights: &[f64], adding: Adding) -> f64 {
     let known: Vec<(f64, f64)> =
         values.iter().copied().zip(weights.iter().copied()).filter(|(_, weight)| *weight > 0.0).collect();
     let limited = limited_weights(&known.iter().map(|(_, weight)| *weight).collect::<Vec<_>>(), adding);

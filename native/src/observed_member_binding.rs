@@ -2,9 +2,11 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::capacity_estimate::robust_mean;
 use crate::observed_member::{Observations, Report};
+use crate::planning_binding::adding;
 use crate::report_figures_binding::measured;
 
 const MIN_CORES: f64 = 1e-3;
@@ -144,6 +146,48 @@ fn read(metrics: &Bound<'_, PyAny>) -> PyResult<Report> {
     Ok(Report { measured: measured(dict)?, listen_queue })
 }
 
+/// Discard the earlier observations of each member whose cost per request has changed by more than chance explains.
+/// Return the indexes of these members, or None if an item of `costs` is no `ObservedMember`.
+#[pyfunction]
+fn forget_changed(costs: &Bound<'_, PyList>, least_spread: f64) -> Option<Vec<usize>> {
+    let py = costs.py();
+    let costs: Vec<Bound<'_, ObservedMember>> =
+        costs.iter().map(|cost| cost.downcast_into().ok()).collect::<Option<_>>()?;
+    if !costs.iter().any(|cost| cost.borrow().observations.recent_requests() > 0.0) {
+        return Some(Vec::new());
+    }
+    let known: Vec<f64> = costs.iter().filter_map(|cost| cost.borrow().observations.squared_spread()).collect();
+    let mut spread = least_spread;
+    if !known.is_empty() {
+        let mean = robust_mean(&known, &vec![1.0; known.len()], adding(py));
+        spread = if mean > least_spread { mean } else { least_spread };
+    }
+    let has_changed = |i: &usize| costs[*i].borrow().observations.has_changed(spread);
+    let changed: Vec<usize> = (0..costs.len()).filter(has_changed).collect();
+    for i in &changed {
+        costs[*i].borrow_mut().observations.forget();
+    }
+    Some(changed)
+}
+
+/// Return the index and the reading of each name in `names` whose item in `readings` is not the one in `old`.
+#[pyfunction]
+fn new_readings<'py>(
+    names: &Bound<'py, PyTuple>,
+    readings: &Bound<'py, PyDict>,
+    old: &Bound<'py, PyList>,
+) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
+    let mut found = Vec::new();
+    for (i, (name, old)) in names.iter_borrowed().zip(old.iter()).enumerate() {
+        if let Some(reading) = readings.get_item(name)?.filter(|reading| !reading.is(&old)) {
+            found.push((i, reading));
+        }
+    }
+    Ok(found)
+}
+
 pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(forget_changed, module)?)?;
+    module.add_function(wrap_pyfunction!(new_readings, module)?)?;
     module.add_class::<ObservedMember>()
 }

@@ -32,11 +32,27 @@ impl Adding {
 }
 
 /// A member as the search for the operating point sees it.
+#[derive(Clone, Copy)]
 struct Server {
     capacity: f64,
     parallel: f64, // m
     extra: f64,    // (q - 1) / 2
     exponent: f64, // 1 / q
+}
+
+impl Server {
+    /// Return the q-th root of `x`. A power takes several times as long as a square root.
+    fn root(&self, x: f64) -> f64 {
+        if self.exponent == 1.0 {
+            x
+        } else if self.exponent == 0.5 {
+            x.sqrt()
+        } else if self.exponent == 0.25 {
+            x.sqrt().sqrt()
+        } else {
+            x.powf(self.exponent)
+        }
+    }
 }
 
 /// Each member's requests/s, the requests in progress, and the sums of both.
@@ -60,7 +76,7 @@ impl Split {
             }
             let half = times + server.extra;
             let x = (times - 1.0) / (half + (half * half - times * (times - 1.0)).sqrt());
-            let utilisation = x.powf(server.exponent);
+            let utilisation = server.root(x);
             rates.push(server.capacity * utilisation);
             loads.push(server.parallel * utilisation / (1.0 - x));
         }
@@ -83,6 +99,10 @@ pub struct SearchLimits {
     pub max_utilisation: f64,
     pub accuracy: f64,
     pub steps: u32,
+    pub narrowest: f64,
+    pub sample: usize,
+    pub stride: usize,
+    pub around: (f64, f64),
 }
 
 /// Return each member's ideal requests/s, and the resulting requests in progress. All capacities are above 0.
@@ -95,9 +115,7 @@ pub fn operating_point(
     limits: &SearchLimits,
     adding: Adding,
 ) -> (Vec<f64>, Vec<f64>) {
-    let mut servers: Vec<Server> = capacities
-        .iter()
-        .zip(cores)
+    let mut servers: Vec<Server> = (capacities.iter().zip(cores))
         .map(|(&capacity, &cores)| {
             let rounded = cores.round_ties_even();
             let parallel = if rounded > 1.0 { rounded } else { 1.0 };
@@ -116,27 +134,8 @@ pub fn operating_point(
     if wanted <= 0.0 {
         return (vec![0.0; servers.len()], vec![0.0; servers.len()]);
     }
-    let first = servers.iter().map(|server| server.parallel / server.capacity).fold(f64::INFINITY, f64::min);
-    let mut low = first * (1.0 - 1e-9);
-    let mut high = 4.0 * low;
-    let (mut below, mut above) = (Split::at(&servers, low, adding), Split::at(&servers, high, adding));
-    while above.missing(wanted, in_progress) > 0.0 {
-        (low, high) = (high, 4.0 * high);
-        (below, above) = (above, Split::at(&servers, high, adding));
-    }
-    for _ in 0..limits.steps {
-        let middle = (low * high).sqrt();
-        let tried = Split::at(&servers, middle, adding);
-        let missing = tried.missing(wanted, in_progress);
-        if missing > 0.0 {
-            (low, below) = (middle, tried);
-        } else {
-            (high, above) = (middle, tried);
-        }
-        if missing.abs() <= limits.accuracy {
-            break;
-        }
-    }
+    let search = Search { servers: &servers, wanted, in_progress, limits, adding };
+    let (below, above, _) = search.run(&search.guesses());
     let (lacks, exceeds) = (below.missing(wanted, in_progress), -above.missing(wanted, in_progress));
     let part = if lacks > 0.0 { lacks / (lacks + exceeds) } else { 0.0 };
     let between = |below: &[f64], above: &[f64]| -> Vec<f64> {
@@ -146,6 +145,98 @@ pub fn operating_point(
     let total = adding.sum(rates.iter().copied());
     let scale = if total > 0.0 { rate / total } else { 0.0 };
     (rates.into_iter().map(|rate| rate * scale).collect(), loads)
+}
+
+/// A bound of the search: the reciprocal of the cost's square root, the split, and what it lacks.
+struct Bound {
+    at: f64,
+    split: Split,
+    missing: f64,
+}
+
+#[derive(PartialEq)]
+enum Side {
+    Neither,
+    Below,
+    Above,
+}
+
+/// The search for the marginal cost at which all members together get the wanted rate.
+struct Search<'a> {
+    servers: &'a [Server],
+    wanted: f64,
+    in_progress: f64,
+    limits: &'a SearchLimits,
+    adding: Adding,
+}
+
+impl Search<'_> {
+    /// Return costs near the one to be found, in ascending order.
+    fn guesses(&self) -> Vec<f64> {
+        let (size, sample_size) = (self.servers.len(), self.limits.sample);
+        if size < 4 * sample_size {
+            return Vec::new();
+        }
+        let sample: Vec<Server> =
+            (0..sample_size).map(|number| self.servers[number * self.limits.stride % size]).collect();
+        let total = |servers: &[Server]| self.adding.sum(servers.iter().map(|server| server.capacity));
+        let carried = total(&sample);
+        let (part, most) = (carried / total(self.servers), self.limits.max_utilisation * carried);
+        let cost = |near: f64| {
+            let (wanted, in_progress) = (self.wanted * part * near, self.in_progress * part * near);
+            let wanted = if wanted < most { wanted } else { most };
+            Search { servers: &sample, wanted, in_progress, ..*self }.run(&[]).2
+        };
+        vec![cost(self.limits.around.0), cost(self.limits.around.1)]
+    }
+
+    fn tried(&self, at: f64) -> Bound {
+        let split = Split::at(self.servers, 1.0 / (at * at), self.adding);
+        let missing = split.missing(self.wanted, self.in_progress);
+        Bound { at, split, missing }
+    }
+
+    /// Return a split that lacks something, one that does not, and the cost at one of them.
+    fn run(&self, guesses: &[f64]) -> (Split, Split, f64) {
+        let idle = vec![0.0; self.servers.len()];
+        let first = self.servers.iter().map(|server| server.parallel / server.capacity).fold(f64::INFINITY, f64::min);
+        let least = first * (1.0 - 1e-9);
+        let split = Split { rates: idle.clone(), loads: idle, rate: 0.0, load: 0.0 };
+        let mut below = Bound { at: 1.0 / least.sqrt(), split, missing: 1.0 };
+        let mut costs = guesses.iter();
+        loop {
+            let above = self.tried(costs.next().map_or(below.at / 2.0, |cost| 1.0 / cost.sqrt()));
+            if above.missing > 0.0 {
+                below = above;
+            } else {
+                return self.narrowed(below, above);
+            }
+        }
+    }
+
+    fn narrowed(&self, mut below: Bound, mut above: Bound) -> (Split, Split, f64) {
+        let (mut newest, mut missing) = (above.at, above.missing);
+        let (mut lacks, mut exceeds, mut halve, mut replaced) = (below.missing, above.missing, false, Side::Neither);
+        for _ in 0..self.limits.steps {
+            let width = below.at - above.at;
+            if missing.abs() <= self.limits.accuracy || width <= self.limits.narrowest * below.at {
+                break;
+            }
+            let at = (above.at * lacks - below.at * exceeds) / (lacks - exceeds);
+            let halve_now = halve || !(above.at..=below.at).contains(&at);
+            let tried = self.tried(if halve_now { (above.at * below.at).sqrt() } else { at });
+            (newest, missing) = (tried.at, tried.missing);
+            if missing > 0.0 {
+                exceeds = if replaced == Side::Below { exceeds / 2.0 } else { exceeds };
+                (below, lacks, replaced) = (tried, missing, Side::Below);
+            } else {
+                lacks = if replaced == Side::Above { lacks / 2.0 } else { lacks };
+                (above, exceeds, replaced) = (tried, missing, Side::Above);
+            }
+            halve = !halve && below.at - above.at > width / 2.0;
+        }
+        (below.split, above.split, 1.0 / (newest * newest))
+    }
 }
 
 const TINY: f64 = 1e-300; // smallest divisor
@@ -222,18 +313,16 @@ fn ordered(one: f64, other: f64) -> Ordering {
 }
 
 /// Return the level L (load per width) that solves `sum(max(0, L * width - load)) = amount`.
-fn water_level(members: &mut [(f64, f64, f64)], amount: f64) -> f64 {
-    members.sort_unstable_by(|a, b| ordered(a.0, b.0).then(ordered(a.1, b.1)).then(ordered(a.2, b.2)));
-    let (mut total_load, mut total_width, mut level) = (0.0, 0.0, 0.0);
-    for &(own_level, load, width) in members.iter() {
-        if total_width != 0.0 && level <= own_level {
-            break;
+fn water_level(mut members: Vec<(f64, f64, f64)>, amount: f64, adding: Adding) -> f64 {
+    loop {
+        let total = adding.sum(members.iter().map(|member| member.1));
+        let level = (amount + total) / adding.sum(members.iter().map(|member| member.2));
+        let size = members.len();
+        members.retain(|member| member.0 < level);
+        if members.len() == size || members.is_empty() {
+            return level;
         }
-        total_load += load;
-        total_width += width;
-        level = (amount + total_load) / total_width;
     }
-    level
 }
 
 /// Split `amount` into parts, each within its limit, that bring all members to the same level.
@@ -241,8 +330,8 @@ pub fn fill_to_level(loads: &[f64], widths: &[f64], limits: &[f64], amount: f64,
     let mut parts = vec![0.0; loads.len()];
     let (mut unlimited, mut rest): (Vec<usize>, f64) = ((0..loads.len()).collect(), amount);
     while !unlimited.is_empty() && rest > 0.0 {
-        let mut members: Vec<_> = unlimited.iter().map(|&i| (loads[i] / widths[i], loads[i], widths[i])).collect();
-        let level = water_level(&mut members, rest);
+        let members = unlimited.iter().map(|&i| (loads[i] / widths[i], loads[i], widths[i])).collect();
+        let level = water_level(members, rest, adding);
         let (full, others): (Vec<usize>, Vec<usize>) =
             unlimited.iter().partition(|&&i| level * widths[i] - loads[i] >= limits[i]);
         if full.is_empty() {

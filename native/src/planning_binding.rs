@@ -22,7 +22,7 @@ impl<'py> FromPyObject<'py> for Column {
     }
 }
 
-fn adding(py: Python<'_>) -> Adding {
+pub fn adding(py: Python<'_>) -> Adding {
     if py.version_info() >= (3, 12) {
         Adding::Compensated
     } else {
@@ -38,6 +38,18 @@ fn require_equal(lengths: &[usize]) -> PyResult<()> {
     Err(PyValueError::new_err(format!("the columns must have the same length, not {lengths:?}")))
 }
 
+/// The limits of the search for the operating point, in the order of `SEARCH_LIMITS`.
+type Limits = (f64, f64, u32, f64, usize, usize, (f64, f64));
+
+/// Raises ValueError if a sample would have no members.
+fn search_limits(limits: Limits) -> PyResult<SearchLimits> {
+    let (max_utilisation, accuracy, steps, narrowest, sample, stride, around) = limits;
+    if sample == 0 {
+        return Err(PyValueError::new_err("a sample must have members"));
+    }
+    Ok(SearchLimits { max_utilisation, accuracy, steps, narrowest, sample, stride, around })
+}
+
 /// Require values of members that exist. Raises ValueError.
 fn require_members(values: &[(usize, f64)], size: usize) -> PyResult<()> {
     if values.iter().all(|(member, _)| *member < size) {
@@ -48,7 +60,6 @@ fn require_members(values: &[(usize, f64)], size: usize) -> PyResult<()> {
 
 /// Return each member's ideal requests/s, and the resulting requests in progress.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
 fn operating_point(
     py: Python<'_>,
     capacities: Column,
@@ -56,9 +67,7 @@ fn operating_point(
     other_tasks: Vec<(usize, f64)>,
     rate: f64,
     in_progress: f64,
-    max_utilisation: f64,
-    accuracy: f64,
-    steps: u32,
+    search: Limits,
 ) -> PyResult<(Vec<f64>, Vec<f64>)> {
     let (Column(capacities), Column(cores)) = (capacities, cores);
     require_equal(&[capacities.len(), cores.len()])?;
@@ -66,8 +75,7 @@ fn operating_point(
     if !capacities.iter().all(|capacity| *capacity > 0.0) {
         return Err(PyValueError::new_err("every capacity must be above 0"));
     }
-    let limits = SearchLimits { max_utilisation, accuracy, steps };
-    let adding = adding(py);
+    let (limits, adding) = (search_limits(search)?, adding(py));
     Ok(planning_arithmetic::operating_point(&capacities, &cores, &other_tasks, rate, in_progress, &limits, adding))
 }
 
@@ -138,7 +146,7 @@ fn level_filling(
     rate: f64,
     in_progress: f64,
     most: Vec<(usize, f64)>,
-    search: (f64, f64, u32),
+    search: Limits,
     filling: (f64, f64, f64, Option<f64>),
 ) -> PyResult<Vec<f64>> {
     let size = loads.0.len();
@@ -148,8 +156,7 @@ fn level_filling(
     }
     require_members(&most, size)?;
     require_members(&other_tasks, size)?;
-    let (max_utilisation, accuracy, steps) = search;
-    let search = SearchLimits { max_utilisation, accuracy, steps };
+    let search = search_limits(search)?;
     let (expected, min_share, min_utilisation, half_corrected) = filling;
     let limits = FillingLimits { expected, min_share, min_utilisation, half_corrected, most };
     let adding = adding(py);

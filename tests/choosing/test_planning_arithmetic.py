@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from random import Random
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lbdns.choosing.capacity_estimate as estimate
+from lbdns.choosing import observed_pool
 from lbdns.choosing.capacity_estimate import (
     MIN_VARIANCE,
     ServedWork,
@@ -16,7 +20,9 @@ from lbdns.choosing.capacity_estimate import (
     python_variance_between_members,
     variance_between_members,
 )
+from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.robust_estimates import winsorised
+from lbdns.model.snapshot import Reading
 from lbdns.policies import best, weighted
 from lbdns.policies.best import fill_to_level, level_filling_shares, python_fill_to_level
 from lbdns.policies.member_columns import MemberView
@@ -148,3 +154,31 @@ def test_the_credits_are_the_same(owed: list[tuple[float, float, int]]) -> None:
     plan = Plan((0,), 0, tuple(w for w, _, _ in owed), tuple(credit for _, credit, _ in owed))
     previous = Selections(plan, tuple(count for _, _, count in owed), None)
     assert carried_credits(previous, len(owed)) == python_carried_credits(previous)
+
+
+@pytest.mark.parametrize("load", [0.05, 0.6, 0.95, 1.5])
+@pytest.mark.parametrize("cores", [(1, 2, 4, 8), (1,), (2, 64, 3), (16,)])
+def test_the_operating_point_of_a_large_pool_is_the_same(cores: tuple[int, ...], load: float) -> None:
+    chance = Random(3)
+    counts = [float(chance.choice(cores)) for _ in range(2000)]
+    capacity = [m * chance.uniform(40, 60) for m in counts]
+    for in_progress in (math.inf, 1500.0):
+        given = capacity, counts, load * sum(capacity), in_progress
+        assert operating_point(*given) == python_operating_point(*given)
+
+
+def test_new_readings_are_found_as_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    old: list[Reading | None] = [Reading(float(i), 1.0, 50) for i in range(5)] + [None, None]
+    names = tuple(f"m{i}" for i in range(len(old)))
+    readings = {name: reading for name, reading in zip(names, old, strict=True) if reading}
+    readings |= {"m1": Reading(9.0, 1.0, 50), "m5": Reading(9.0, 1.0, 50), "other": Reading(9.0, 1.0, 50)}
+    del readings["m3"]
+    found = observed_pool._new_readings(names, readings, old)
+    assert [i for i, _ in found] == [1, 5]
+    monkeypatch.setattr(observed_pool, "NATIVE_SCAN", False)
+    assert observed_pool._new_readings(names, readings, old) == found
+
+
+def test_members_of_which_some_are_observed_in_python_are_compared_in_python() -> None:
+    members = [*ObservedPool(["a", "b"], native=True).members, *ObservedPool(["c"]).members]
+    assert estimate.forget_changed([member.request_cost for member in members]) == []

@@ -46,9 +46,15 @@ Spare = Callable[[Sequence[int], Sequence[int], float], Sequence[int]]
 
 
 class GuardRails:
-    """The black-hole watches, alarms and slow starts of a pool's members, keyed by member index."""
+    """The black-hole watches, alarms and slow starts of a pool's members, keyed by member index.
 
-    def __init__(self, members: int, min_usable: float, ramp_up: float, black_hole: bool) -> None:
+    ``sites`` contains the members of each site, if the pool has sites.
+    """
+
+    def __init__(
+        self, members: int, min_usable: float, ramp_up: float, black_hole: bool, sites: Sequence[Sequence[int]] = ()
+    ) -> None:
+        self._sites = sites
         self.caught: tuple[int, ...] = ()  # members with enough evidence for a quarantine
         self.quarantined: tuple[int, ...] = ()  # caught members that the pool can do without
         self._needed: tuple[int, ...] = ()  # members that give an alarm, but that the pool cannot do without
@@ -134,12 +140,21 @@ class GuardRails:
             return live
         others = [i for i in live if i not in self.caught]
         if self._is_doubtful():
-            not_drained = sum(state != "drained" for state in liveness.states)
             least_bad_first = sorted(self.caught, key=self._badness)
-            self.quarantined = tuple(sorted(can_spare(least_bad_first, others, self._min_usable * not_drained)))
+            minimum = self._min_usable * self._not_drained(liveness, live)
+            self.quarantined = tuple(sorted(can_spare(least_bad_first, others, minimum)))
         else:
             self.quarantined = self.caught if others else ()
         return tuple(i for i in live if i not in self.quarantined)
+
+    def _not_drained(self, liveness: Liveness, live: Sequence[int]) -> int:
+        """Return the number of members that are not drained. Sites without any member in ``live`` do not count: the
+        other sites serve their clients, and cannot replace their members."""
+        if not self._sites:
+            return sum(state != "drained" for state in liveness.states)
+        serving = frozenset(live)
+        living = [site for site in self._sites if not serving.isdisjoint(site)]
+        return sum(liveness.states[i] != "drained" for site in living for i in site)
 
     def _is_doubtful(self) -> bool:
         """Return whether a failure of monitoring may have caused a member's symptoms, in which case its web server

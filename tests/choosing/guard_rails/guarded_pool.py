@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.snapshot import Reading, Snapshot
@@ -16,7 +17,7 @@ NAMES = ("a", "b", "c", "d")
 class Pool:
     """A pool in virtual time. Every second, all members report, and some members are selected."""
 
-    def __init__(self, members: int = 3, policies: tuple[str, ...] = ("best",), **options: float) -> None:
+    def __init__(self, members: int = 3, policies: tuple[str, ...] = ("best",), **options: Any) -> None:
         self.names = NAMES[:members]
         self.chooser = self.new(**options)
         self.policies = policies
@@ -31,13 +32,15 @@ class Pool:
         self.dead: set[str] = set()
         self.mute: set[str] = set()
         self.drained: set[str] = set()
+        self.unreachable: set[str] = set()  # their reports do not arrive
+        self.readings: dict[str, Reading] = {}
         self.alarms: dict[str, str] = {}
         self.load = 0.0  # of the pool, as the part of what all its members can do together
         self.interval = 1.0
         self.run(8)
 
-    def new(self, min_usable: float = 0.5, **options: float) -> Chooser:
-        return Chooser(self.names, 3.0, min_usable, Random(1), **options)  # type: ignore[arg-type]
+    def new(self, min_usable: float = 0.5, **options: Any) -> Chooser:
+        return Chooser(self.names, 3.0, min_usable, Random(1), **options)
 
     def metrics(self, name: str) -> dict[str, float]:
         """Return a member's metrics; the member serves 100 requests per CPU second unless ``cost`` is set."""
@@ -65,12 +68,13 @@ class Pool:
 
     def tick(self, each: int = 10, reports: bool = True) -> None:
         if reports:
-            self.readings = {
+            self.readings |= {
                 name: Reading(self.now, self.interval, 90 if name in self.dead else 50, self.metrics(name),
                               alarm=self.alarms.get(name, ""))
                 for name in self.names
+                if name not in self.unreachable
             }  # fmt: skip
-        self.chooser.observe(Snapshot(1, self.readings), steered(self.drained), self.now)
+        self.chooser.observe(Snapshot(1, dict(self.readings)), steered(self.drained), self.now)
         for policy in self.policies:
             plan = self.chooser.plan(policy, self.plans[policy], self.now)
             assert plan.order, "a plan is never empty"

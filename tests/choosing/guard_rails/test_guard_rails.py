@@ -237,3 +237,23 @@ def test_a_long_interval_of_one_member_changes_no_other_member_s_slow_start(inte
     late = {"a": Reading(130.0, interval, 50), "b": Reading(130.0, 1.0, 50), "c": Reading(130.0, 1.0, 50)}
     chooser.observe(Snapshot(2, late), NO_POOL_OVERRIDES, 130.0)
     assert [guard.ramp for guard in chooser.guards(130.0)] == [1.0, 1.0, FLOOR]
+
+
+@pytest.mark.parametrize(
+    ("sites", "quarantined"),
+    [
+        pytest.param((), [], id="without sites, half of all members must stay in use"),
+        pytest.param(((0, 1), (2, 3)), ["a"], id="with sites, half of the members of living sites"),
+        pytest.param(((0, 2), (1, 3)), [], id="both sites live"),
+    ],
+)
+def test_the_members_of_a_dead_site_need_no_replacement(
+    sites: tuple[tuple[int, ...], ...], quarantined: list[str]
+) -> None:
+    pool = Pool(members=4, sites=sites)
+    pool.unreachable |= {"c", "d"}
+    pool.run(4)
+    assert pool.chooser.liveness.states[2:] == ("silent", "silent")
+    pool.mute.add("a")
+    pool.run(4)
+    assert pool.quarantined == quarantined

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedReport, Recording
-from lbdns_tools.sim.simulated_dns_servers import SimulatedDnsServer
+from lbdns_tools.sim.simulated_dns_servers import PoolSettings, SimulatedDnsServer
 
 MAX_STEPS: Final = 240  # steps of a timeline; a picture cannot show more
 MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second
@@ -91,7 +91,9 @@ def replay(recording: Recording, policy: str, stale_after: float, min_usable: fl
     """Return the answers that ``policy`` would have given to the recorded queries, based on the recorded reports."""
     # The chooser's clock begins at 0, but reports from before the recording have negative times
     shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
-    dns = SimulatedDnsServer(recording.members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
+    dns = SimulatedDnsServer(
+        recording.members, policy, PoolSettings(stale_after, min_usable), Random(f"replay {policy}")
+    )
     queries = _queries(spans(recording))
     reports = [event for event in recording.events if isinstance(event, RecordedReport)]
 

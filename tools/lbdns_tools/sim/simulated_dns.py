@@ -15,7 +15,13 @@ from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_checks import SimulatedChecks
-from lbdns_tools.sim.simulated_dns_servers import NearestDnsServer, SimulatedDns, SimulatedDnsServer, SiteDnsServer
+from lbdns_tools.sim.simulated_dns_servers import (
+    NearestDnsServer,
+    PoolSettings,
+    SimulatedDns,
+    SimulatedDnsServer,
+    SiteDnsServer,
+)
 from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import Scenario
@@ -62,15 +68,7 @@ class SimulatedLookups:
             return NearestDnsServer(scenario, name, chance)
         if scenario.sites and not rule:
             return SiteDnsServer(scenario, name, chance)
-        return SimulatedDnsServer(
-            self._names,
-            name,
-            scenario.stale_after,
-            scenario.min_usable,
-            chance,
-            scenario.dns_servers,
-            scenario.max_speed_gain,
-        )
+        return SimulatedDnsServer(self._names, name, PoolSettings.of(scenario), chance)
 
     def look_up(self, now: float, origin: int = 0) -> int:
         """Answer one lookup of a client near the site ``origin``, and return the index of the member named in the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
@@ -43,25 +44,44 @@ class SimulatedDns(Protocol):
         """Return which share of the answers to clients near the site ``origin`` is decided to name its members."""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """The settings of a simulated pool. ``stale_after`` is in report intervals; ``dns_servers`` is the number of DNS
+    servers."""
+
+    stale_after: float
+    min_usable: float
+    dns_servers: int = 1
+    max_speed_gain: float = MAX_SPEED_GAIN
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> PoolSettings:
+        """Return the settings in ``scenario``."""
+        return cls(scenario.stale_after, scenario.min_usable, scenario.dns_servers, scenario.max_speed_gain)
+
+
 class SimulatedDnsServer:
-    """A simulated DNS server, which makes plans with ``policy``. ``cursor`` selects members. ``servers`` is the number
-    of DNS servers."""
+    """A simulated DNS server, which makes plans with ``policy``. ``cursor`` selects ``members``. ``sites`` contains
+    the members of each site, if the pool has sites."""
 
     def __init__(
         self,
         members: tuple[str, ...],
         policy: str,
-        stale_after: float,
-        min_usable: float,
+        settings: PoolSettings,
         chance: Random,
-        servers: int,
-        max_speed_gain: float = MAX_SPEED_GAIN,
         sites: Sequence[Sequence[int]] = (),
     ) -> None:
         self._members, self._policy = members, policy
         self._snapshot = Snapshot(0, {})
         self._chooser = Chooser(
-            members, stale_after, min_usable, chance, servers, max_speed_gain=max_speed_gain, sites=sites
+            members,
+            settings.stale_after,
+            settings.min_usable,
+            chance,
+            settings.dns_servers,
+            max_speed_gain=settings.max_speed_gain,
+            sites=sites,
         )
         self.cursor = self._new_cursor()
         self._plan(0.0)
@@ -113,16 +133,7 @@ class SiteDnsServer(SimulatedDnsServer):
         self._plans = SitePlans(members, site_orders(scenario))
         self._is_outdated = False
         names = tuple(server.name for server in scenario.servers)
-        super().__init__(
-            names,
-            policy,
-            scenario.stale_after,
-            scenario.min_usable,
-            chance,
-            scenario.dns_servers,
-            scenario.max_speed_gain,
-            tuple(members.values()),
-        )
+        super().__init__(names, policy, PoolSettings.of(scenario), chance, tuple(members.values()))
 
     @property
     def next_change(self) -> float:
@@ -157,18 +168,8 @@ class NearestDnsServer:
     def __init__(self, scenario: Scenario, policy: str, chance: Random) -> None:
         self._members = tuple(members_by_site(scenario).values())
         self._names = tuple(tuple(scenario.servers[i].name for i in members) for members in self._members)
-        self._pools = [
-            SimulatedDnsServer(
-                names,
-                policy,
-                scenario.stale_after,
-                scenario.min_usable,
-                chance,
-                scenario.dns_servers,
-                scenario.max_speed_gain,
-            )
-            for names in self._names
-        ]
+        settings = PoolSettings.of(scenario)
+        self._pools = [SimulatedDnsServer(names, policy, settings, chance) for names in self._names]
         self._pool_of = {name: pool for names, pool in zip(self._names, self._pools, strict=True) for name in names}
 
     @property

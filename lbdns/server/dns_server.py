@@ -39,12 +39,12 @@ from lbdns.server.server_configuration import (
     read_configuration,
     with_members,
 )
+from lbdns.server.server_sockets import ServerSockets
 from lbdns.server.server_status import ServerStatus
 from lbdns.server.workers.fork_server import ForkServer
 from lbdns.server.workers.worker_pool import WorkerPool
 from lbdns.server.xdp.kernel_answering import KernelAnswering
 from lbdns.sockets.inherited_sockets import InheritedSocket, by_address, take_one
-from lbdns.sockets.socket_store import SocketStore
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.membership import Membership
 from lbdns_collector.snapshots.snapshot_sender import SnapshotSender
@@ -111,12 +111,12 @@ class DnsServer:
             self._status.counters.follower.on_overrides = self._overrides.follow
         self._status.steering = OverrideSteering(self._overrides)
         self._watchdog: Watchdog | None = None
-        self._store = SocketStore()
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None
         self._control = ControlSocket(
             {**server_commands(path, self, self._hand_over, self._status), **override_commands(self._overrides)}
         )
+        self._sockets = ServerSockets(self._dns, self._collector, self._web, self._control)
         #: All parts, in the order in which they prepare and commit. The status precedes the web interface, which shows
         #: it, and the answerer precedes secondaries, which query it. Workers prepare before the collector because they
         #: take longest: reports at new addresses then wait as briefly as possible.
@@ -209,13 +209,13 @@ class DnsServer:
         await self._history.start()
         plane = self._current.value.table.plane.name
         self._record(f"ready: {self.farm.size}, {plane} plane")
-        await self._store_sockets()
+        await self._sockets.store()
         service_manager.notify(service_manager.ready(os.getpid()))
         self._watchdog = start_watchdog(lambda: self._status.program.fault, took_over=self._options.take_over)
 
     async def _open(self) -> None:
         config = self.farm.config
-        self._store.holds(each.sock for each in self._inherited)
+        self._sockets.holds(each.sock for each in self._inherited)
         await self._overrides.restore()
         await self._dns.start(self._current.value, self._inherited)
         if self._collector:
@@ -237,7 +237,7 @@ class DnsServer:
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
-        self._store.holds(each.sock for each in inherited if each.purpose != "control")
+        self._sockets.holds(each.sock for each in inherited if each.purpose != "control")
         self._dns.own_secrets = predecessor.secrets or self._dns.own_secrets
         if self._collector:
             self._collector.open({each.asked: each.sock for each in inherited if each.purpose == "reports"})
@@ -297,7 +297,7 @@ class DnsServer:
                 if isinstance(self._membership, FollowedMembers):
                     self._membership.apply_again()
                 await asyncio.to_thread(record_state_format, new.farm.config.server.state_dir)
-                await self._store_sockets()
+                await self._sockets.store()
             finally:
                 service_manager.notify(service_manager.READY)
 
@@ -327,6 +327,7 @@ class DnsServer:
                     await self._hand_over_to(successor)
             except LbdnsError as error:
                 self._record(f"take-over: {error}; this server keeps running", logging.ERROR)
+                self._kernel.take_back()
             finally:
                 if self._is_replaced:
                     self._record("a new process has taken over")
@@ -336,7 +337,7 @@ class DnsServer:
         planner = self._dns.answerer.planner
         secrets = self._dns.secrets(self._current.value)
         state = planner.snapshot, planner.overrides, self._overrides.orders, secrets, self._kernel.links
-        successor.send_state(self._duplicate_sockets(), *state)
+        successor.send_state(self._sockets.duplicates(), *state)
         await successor.wait_for("reports")
         reports = None
         if self._collector:
@@ -354,40 +355,6 @@ class DnsServer:
         await self._control.stop_listening(leave=True)
         await self._end()
         await successor.finish(self._status.counters.total())
-
-    def _duplicate_sockets(self) -> Sequence[InheritedSocket]:
-        """Return duplicates of all listening sockets. Raises LbdnsError if no descriptors are left."""
-        found: list[InheritedSocket] = []
-        try:
-            for each in self._dns.sockets.inheritable():
-                found.append(InheritedSocket(each.purpose, each.asked, each.sock.dup()))  # noqa: PERF401
-            for reports in self._collector.duplicates() if self._collector else ():
-                found.append(InheritedSocket("reports", *reports))  # noqa: PERF401
-            if web := self._web.duplicate():
-                found.append(InheritedSocket("web", *web))
-            if control := self._control.duplicate():
-                found.append(InheritedSocket("control", Endpoint(str(control[0]), 0), control[1]))
-        except OSError as error:
-            for each in found:
-                each.sock.close()
-            raise LbdnsError(f"the sockets cannot be duplicated: {error.strerror}") from None
-        return found
-
-    async def _store_sockets(self) -> None:
-        """Store the sockets in the service manager, which passes them to the next process if it restarts this one."""
-        if not self._store.is_on:
-            return
-        try:
-            found = self._duplicate_sockets()
-        except LbdnsError as error:
-            log.warning("the service manager does not store the sockets: %s; a restart may lose queries", error)
-            return
-        try:
-            # The next process cannot find the control socket by an address and port
-            await self._store.update([each.sock for each in found if each.purpose != "control"])
-        finally:
-            for each in found:
-                each.sock.close()
 
     async def _end(self) -> None:
         """Answer the queries that have been read, and then close everything except the control socket."""

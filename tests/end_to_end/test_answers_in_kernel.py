@@ -26,15 +26,18 @@ from tests.needs import needs
 pytestmark = needs(programs=("ip", "curl"), root=True, namespaces=True, xdp=True)
 LINK = "wire"
 MEMBERS = {"bilbo": ["198.18.0.16"], "frodo": ["198.18.0.17"], "gandalf": ["198.18.0.18"]}
-#: Makes the client's end of a veth pair like a network card: it writes checksums, which the program verifies, and it
-#: receives what an XDP program at the other end sends, since it has one too (without a lease, which lets all pass)
-LIKE_A_CARD = """
-import ctypes, fcntl, signal, socket, struct
-from lbdns.server.xdp.kernel_answers import KernelAnswers, TableSizes
-from lbdns.server.xdp.table_layouts import LimitRules
+#: Makes the client's end of a veth pair write checksums like a network card, because the program verifies them
+WRITE_CHECKSUMS = """
+import ctypes, fcntl, socket, struct
 value = ctypes.create_string_buffer(struct.pack("II", 0x17, 0))  # ETHTOOL_STXCSUM
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 fcntl.ioctl(sock, 0x8946, struct.pack("16sP16x", b"wire", ctypes.addressof(value)))  # SIOCETHTOOL
+"""
+#: Attaches a program that never gets a lease, so it lets all packets pass
+OTHER_PROGRAM = """
+import signal, socket
+from lbdns.server.xdp.kernel_answers import KernelAnswers, TableSizes
+from lbdns.server.xdp.table_layouts import LimitRules
 answers = KernelAnswers(TableSizes(1, 64, 1, 64, 64), LimitRules(0, 0, 24, 56), [(bytes(10), b"")] * 6)
 link = answers.attach(socket.if_nametoindex("wire"))
 print("attached", flush=True)
@@ -115,8 +118,7 @@ def net_of(server: str = "", members: Sequence[str] = tuple(MEMBERS), more: str 
         )
         site.write(server=f'user = "nobody"\n{server}', pool='answer = "address"', web=f"{WEB}\n{more}")
         both = stack.enter_context(server_and_client([address for own in MEMBERS.values() for address in own]))
-        card = stack.enter_context(running(*python_code(LIKE_A_CARD), inside=both[1].inside))
-        card.until(lambda: card.output, "the client's end is like a network card")
+        both[1].run(*python_code(WRITE_CHECKSUMS))
         yield Net(site, *both)
 
 
@@ -207,7 +209,7 @@ def test_the_lease_of_a_server_that_hangs_ends(net: Net) -> None:
 
 
 def test_another_program_on_the_interface_stays_there(net: Net) -> None:
-    with running(*python_code(LIKE_A_CARD), inside=net.server.inside) as other:
+    with running(*python_code(OTHER_PROGRAM), inside=net.server.inside) as other:
         other.until(lambda: other.output, "it is attached")
         with answering(net) as server:
             assert "[server] xdp: wire: another XDP program is attached" in server.errors
@@ -236,6 +238,22 @@ def test_a_take_over_hands_the_link_over(net: Net) -> None:
             assert net.is_attached()
             assert new.stop() == 0
         assert not net.is_attached()
+
+
+def test_after_a_take_over_that_fails_the_old_program_answers(net: Net) -> None:
+    queries = [query("ns.hobbit", ident=number) for number in range(50)]
+    stalled = python("tests.server.control.stalled_take_over", "serve", "-c", str(net.site.config), "--take-over")
+    with answering(net) as old:
+        net.ask(*queries)
+        with running(*stalled, "--listen", f"{DNS4}:53", inside=net.server.inside) as new:
+            new.until(lambda: "the take-over stalls" in new.errors, "it has changed the link over to its program")
+            new.process.send_signal(signal.SIGKILL)
+            new.wait()
+        old.until(lambda: "this server keeps running" in old.errors, "the old server knows it")
+        before = net.kernel_answers()
+        net.ask(*queries)
+        eventually(lambda: net.kernel_answers() >= before + 48, "the kernel answers from the old tables")
+        assert net.is_attached()
 
 
 def mixed_queries(count: int) -> list[bytes]:

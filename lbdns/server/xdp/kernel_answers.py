@@ -180,7 +180,7 @@ class KernelAnswers:
         lease = monotonic_ns() + int(seconds * 1e9)
         self._configuration[: table_layouts.LEASE.size] = table_layouts.LEASE.pack(lease)
 
-    def attach(self, interface: int, *, generic: bool = False) -> ProgramLink:
+    def attach(self, interface: int, *, generic: bool | None = None) -> ProgramLink:
         """Attach the program to an interface, as ``program_link.attach`` does."""
         return program_link.attach(self.program.fd, interface, generic=generic)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -13,8 +14,14 @@ from lbdns.server.xdp import bpf_calls
 from lbdns.server.xdp.kernel_errors import InterfaceBusyError, KernelError
 
 _GET_FLAGS: Final = 0x8913  # SIOCGIFFLAGS
-_REQUEST: Final = struct.Struct("16sh22x")
+_GET_MTU: Final = 0x8921  # SIOCGIFMTU
+_ETHTOOL: Final = 0x8946  # SIOCETHTOOL
+_GET_DRIVER: Final = 0x3  # ETHTOOL_GDRVINFO
+_DRIVER: Final = struct.Struct("=I32s160x")  # struct ethtool_drvinfo
+_REQUEST: Final = struct.Struct("=16si20x")
 _LOOPBACK: Final = 0x8  # IFF_LOOPBACK
+#: Bytes of the longest answer: headers of IPv6 and UDP, a DNS header, a question, and the rest of a response
+LONGEST_ANSWER: Final = 40 + 8 + 12 + 96 + 496
 
 
 class ProgramLink:
@@ -49,13 +56,15 @@ class ProgramLink:
         self._fd = -1
 
 
-def attach(program: int, interface: int, *, generic: bool = False) -> ProgramLink:
+def attach(program: int, interface: int, *, generic: bool | None = None) -> ProgramLink:
     """Attach a program to the interface with this index.
 
-    ``generic`` works with every driver, but costs more per packet. Raises InterfaceBusyError if another program is
-    attached, which is never replaced, and KernelError for other reasons.
+    ``generic`` works with every driver, but costs more per packet. None: only if the driver would lose answers. Raises
+    InterfaceBusyError if another program is attached, which is never replaced, and KernelError for other reasons.
     """
     name = check_interface(interface)
+    if generic is None:
+        generic = loses_answers(name)
     try:
         return ProgramLink(bpf_calls.attach_xdp(program, interface, generic=generic), interface)
     except OSError as error:
@@ -77,7 +86,29 @@ def check_interface(interface: int) -> str:
         raise KernelError(
             f"{name} is the loopback interface, where answers in the kernel are slower than those of sockets"
         )
+    mtu = _ask(name, _GET_MTU)
+    if mtu < LONGEST_ANSWER:
+        raise KernelError(
+            f"the MTU of {name} must be at least {LONGEST_ANSWER} bytes, not {mtu}, since the kernel does not send "
+            "fragments"
+        )
     return name
+
+
+def loses_answers(name: str) -> bool:
+    """Return whether the interface's driver loses what an XDP program sends, unless the program is a generic one.
+
+    A veth device delivers it only if the other end, usually in another network namespace, has an XDP program too.
+    """
+    answer = ctypes.create_string_buffer(_DRIVER.pack(_GET_DRIVER, b""), _DRIVER.size)
+    request = struct.pack("=16sQ16x", name.encode(), ctypes.addressof(answer))
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            fcntl.ioctl(sock, _ETHTOOL, request)
+    except OSError:
+        return False  # a driver that does not state its name
+    driver: bytes = _DRIVER.unpack(answer.raw)[1]
+    return driver.rstrip(b"\0") == b"veth"
 
 
 def _name(interface: int) -> str:
@@ -88,6 +119,11 @@ def _name(interface: int) -> str:
 
 
 def _is_loopback(name: str) -> bool:
+    return bool(_ask(name, _GET_FLAGS) & 0xFFFF & _LOOPBACK)
+
+
+def _ask(name: str, request: int) -> int:
+    """Return the number with which the kernel answers a request about an interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        flags = _REQUEST.unpack(fcntl.ioctl(sock, _GET_FLAGS, _REQUEST.pack(name.encode(), 0)))[1]
-    return bool(flags & _LOOPBACK)
+        number: int = _REQUEST.unpack(fcntl.ioctl(sock, request, _REQUEST.pack(name.encode(), 0)))[1]
+    return number

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -71,14 +72,23 @@ def _write_checksums() -> None:
 
 @pytest.fixture
 def wire() -> Iterator[tuple[Namespace, Namespace, int]]:
-    """Yield the namespaces of a server and a client, and the index of the server's interface.
-
-    A veth device receives what the other's XDP program sends only if it has a program too. This one passes everything.
-    """
-    with server_and_client(()) as (server, client_side), kernel() as passing:
+    """Yield the namespaces of a server and a client, and the index of the server's interface."""
+    with server_and_client(()) as (server, client_side):
         within(client_side, _write_checksums)
-        with closing(within(client_side, lambda: passing.attach(socket.if_nametoindex("wire")))):
-            yield server, client_side, within(server, lambda: socket.if_nametoindex("wire"))
+        yield server, client_side, within(server, lambda: socket.if_nametoindex("wire"))
+
+
+@contextmanager
+def receiving(client_side: Namespace) -> Iterator[None]:
+    """Attach a program that passes everything to the client's end, so that it receives what the server's driver sends.
+
+    This is a peculiarity of veth devices.
+    """
+    with (
+        kernel() as passing,
+        closing(within(client_side, lambda: passing.attach(socket.if_nametoindex("wire"), generic=False))),
+    ):
+        yield
 
 
 @contextmanager
@@ -121,7 +131,7 @@ def is_silent(client_side: Namespace) -> bool:
 def test_the_kernel_answers_over_ipv4_and_ipv6(wire: tuple[Namespace, Namespace, int], generic: bool) -> None:
     server, client_side, interface = wire
     expected = fixed(1).respond_slowly(QUERY, client())
-    with filled(server, interface) as answers:
+    with filled(server, interface) as answers, receiving(client_side):
         link = within(server, lambda: answers.attach(interface, generic=generic))
         with closing(link):
             for host in (DNS4, DNS6):
@@ -148,9 +158,9 @@ def test_other_packets_reach_the_sockets(wire: tuple[Namespace, Namespace, int])
         assert answers.totals()["passed"] == 1
 
 
-def _bound() -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.bind((DNS4, 53))
+def _bound(host: str = DNS4) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind((host, 53))
     return sock
 
 
@@ -224,19 +234,94 @@ def test_the_loopback_and_unknown_interfaces_are_refused(wire: tuple[Namespace, 
             answers.take_link(link)
 
 
-def test_answers_of_any_length_find_room_in_the_packet(wire: tuple[Namespace, Namespace, int]) -> None:
+QUESTION_HEAD: Final = b"\x12\x34" + bytes.fromhex("00000001000000000000")
+ANSWER_HEAD: Final = bytes.fromhex("84000001000000000000")
+TAIL: Final = bytes(range(256)) * 2
+
+
+def questions_of_many_lengths() -> list[bytes]:
+    return [bytes([n]) + b"a" * n + b"\0\0\x01\0\x01" for n in range(1, 59, 6)]
+
+
+@pytest.mark.parametrize("generic", [False, True])
+def test_answers_of_any_length_find_room_in_the_packet(wire: tuple[Namespace, Namespace, int], generic: bool) -> None:
     """Since Linux 6.8, a veth device leaves at most 63 bytes behind a packet, but 216 before it. The answer then begins
     further forward."""
     server, client_side, interface = wire
-    head = bytes.fromhex("84000001000000000000")
-    lengths = (0, 8, 9, 15, 16, 37, 80, 120, 180)
-    questions = {bytes([n]) + b"a" * n + b"\0\0\x01\0\x01": bytes(range(256)) * 2 for n in range(1, 59, 6)}
-    with filled(server, interface) as answers, closing(within(server, lambda: answers.attach(interface))):
-        for length in lengths:
-            for question, tail in questions.items():
+    with (
+        filled(server, interface) as answers,
+        receiving(client_side),
+        closing(within(server, lambda: answers.attach(interface, generic=generic))),
+    ):
+        for length in (0, 8, 9, 15, 16, 37, 80, 120, 180):
+            for question in questions_of_many_lengths():
                 answers.withdraw_question(question)
-                answers.publish_question(question, 0, [(head, tail[:length])], None)
-                query = b"\x12\x34" + bytes.fromhex("00000001000000000000") + question
+                answers.publish_question(question, 0, [(ANSWER_HEAD, TAIL[:length])], None)
                 for host in (DNS4, DNS6):
-                    assert ask(client_side, host, query) == query[:2] + head + question + tail[:length]
+                    response = ask(client_side, host, QUESTION_HEAD + question)
+                    assert response == QUESTION_HEAD[:2] + ANSWER_HEAD + question + TAIL[:length]
         assert answers.totals()["no_room"] == 0
+
+
+@pytest.mark.parametrize("with_program", [False, True])
+def test_each_query_over_a_veth_pair_is_answered(wire: tuple[Namespace, Namespace, int], with_program: bool) -> None:
+    """By the kernel or by a socket, whether the client's end has an XDP program or not.
+
+    A veth device loses what a native program sends if the other end has none.
+    """
+    server, client_side, interface = wire
+    expected = Counter[str]()
+    with (
+        filled(server, interface) as answers,
+        receiving(client_side) if with_program else nullcontext(),
+        closing(within(server, lambda: answers.attach(interface))),
+        echoing(server),
+    ):
+        for length in (37, 200, 300, 330, 360, 390, 420, 450, 496):
+            for question in questions_of_many_lengths()[::3]:
+                answers.withdraw_question(question)
+                answers.publish_question(question, 0, [(ANSWER_HEAD, TAIL[:length])], None)
+                query = QUESTION_HEAD + question
+                whole = QUESTION_HEAD[:2] + ANSWER_HEAD + question + TAIL[:length]
+                for host in (DNS4, DNS6):
+                    by = {whole: "answered", query: "passed"}
+                    expected[by[ask(client_side, host, query)]] += 1
+        totals = answers.totals()
+    assert expected["answered"] > 0
+    assert expected == {name: totals[name] for name in expected}
+
+
+@contextmanager
+def echoing(server: Namespace) -> Iterator[None]:
+    """Send each datagram that reaches a socket of the server back to its sender."""
+    ended = threading.Event()
+
+    def echo(sock: socket.socket) -> None:
+        while not ended.is_set():
+            with suppress(TimeoutError):
+                message, sender = sock.recvfrom(512)
+                sock.sendto(message, sender)
+
+    with within(server, lambda: _bound(DNS4)) as four, within(server, lambda: _bound(DNS6)) as six:
+        threads = [threading.Thread(target=echo, args=(sock,)) for sock in (four, six)]
+        for sock, thread in zip((four, six), threads, strict=True):
+            sock.settimeout(0.1)
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+
+
+def test_an_interface_whose_mtu_is_too_small(wire: tuple[Namespace, Namespace, int]) -> None:
+    server, _, interface = wire
+    for mtu, fits in ((651, False), (652, True)):
+        server.run(program("ip"), "link", "set", "wire", "mtu", str(mtu))
+        with kernel() as answers:
+            if fits:
+                within(server, lambda: answers.attach(interface)).close()
+            else:
+                with pytest.raises(KernelError, match="the MTU of wire must be at least 652 bytes, not 651"):
+                    within(server, lambda: answers.attach(interface))

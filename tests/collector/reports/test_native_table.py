@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lbdns.model.farm import Farm, ReportingHost
@@ -308,7 +308,17 @@ def play(reader: ReportReader, farm: Farm, script: Sequence[Operation]) -> list[
     return outcomes
 
 
+def with_metrics(seq: int, *items: tuple[str, float]) -> bytes:
+    body = [("boot", 7), ("seq", seq), ("time", WALL), ("interval", 1.0), ("metrics", items)]
+    return report("gandalf", KEY, body)
+
+
+#: The last value of a metric that a report contains twice counts
+REPEATED: Final = [with_metrics(1, ("cpu_idle", 9.0)), with_metrics(2, ("cpu_idle", 1.0), ("cpu_idle", 99.0))]
+
+
 @given(script=st.lists(operations, min_size=1, max_size=14))
+@example(script=[Datagrams([(each, 0, None) for each in REPEATED])])
 def test_both_tables_agree_after_each_operation(farm: Farm, script: list[Operation]) -> None:
     native, python = play(NativeReportReader(), farm, script), play(PYTHON_READER, farm, script)
     for operation, ours, theirs in zip(script, native, python, strict=True):

@@ -29,16 +29,20 @@ DISTRIBUTIONS: Final = {
     "lbdns": (".", {"lbdns", "lbdns_collector"}),
     "lbdns-tools": ("tools", {"lbdns_tools"}),
 }
+XDP_PROGRAM: Final = "lbdns/server/xdp/answers.o"
 MAX_INSTALLED: Final = 3_000_000  # bytes: the agent with its dependencies, which goes onto every web server
 PATIENCE: Final = 60.0  # seconds for an agent on a busy machine to send its first report
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Build all wheels offline from a copy of the tracked files, because building writes into the source folder."""
+    """Build all wheels offline from a copy of the tracked files, because building writes into the source folder.
+
+    The copy also contains the XDP program if it has been built.
+    """
     copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    for name in tracked.decode().split("\0"):
+    for name in (*tracked.decode().split("\0"), XDP_PROGRAM):
         source, target = ROOT / name, copy / name
         if name and source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)

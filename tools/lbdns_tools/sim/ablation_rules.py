@@ -7,14 +7,14 @@ switches. Replacing a name that no longer exists raises ``AttributeError``, so t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from lbdns.choosing.moving_averages import WindowRate
-from lbdns.policies.operating_point import OperatingPoint, operating_point
+from lbdns.policies.operating_point import NO_TASKS, OperatingPoint, operating_point
 from lbdns.policies.plan import PoolView, Selections
 from lbdns.policies.weighted import smooth_plan
 
@@ -65,18 +65,21 @@ def switched_off(rule: str) -> Iterator[None]:
             undo()
 
 
-def _proportional_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
-) -> OperatingPoint:
+def _proportional_point(capacities: Sequence[float], cores: Sequence[float], rate: float, *_: object) -> OperatingPoint:
     """Return rates in proportion to capacity. The ideal loads are 0, so every request counts as a deviation."""
     total = sum(capacities)
     return OperatingPoint(tuple(rate * c / total for c in capacities), (0.0,) * len(capacities))
 
 
 def _unlimited_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
+    capacities: Sequence[float],
+    cores: Sequence[float],
+    rate: float,
+    _: float = math.inf,
+    other_tasks: Mapping[int, float] = NO_TASKS,
+    standstills: Mapping[int, float] = NO_TASKS,
 ) -> OperatingPoint:
-    return operating_point(capacities, cores, rate)
+    return operating_point(capacities, cores, rate, math.inf, other_tasks, standstills)
 
 
 def _split_by_width(

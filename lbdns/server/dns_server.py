@@ -327,6 +327,7 @@ class DnsServer:
                     await self._hand_over_to(successor)
             except LbdnsError as error:
                 self._record(f"take-over: {error}; this server keeps running", logging.ERROR)
+                self._kernel.take_back()
             finally:
                 if self._is_replaced:
                     self._record("a new process has taken over")

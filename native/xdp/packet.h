@@ -90,7 +90,8 @@ INLINE int read_ipv6(struct xdp_context *context, struct packet *packet, struct 
 // Read the headers below UDP. Return 0 if the packet isn't simple.
 INLINE int read_headers(struct xdp_context *context, struct packet *packet, struct address_key *to) {
     struct ethernet *ethernet = start(context);
-    if ((void *)(ethernet + 1) > end(context)) {
+    // A group's address as the sender: every host would get the answer
+    if ((void *)(ethernet + 1) > end(context) || ethernet->source[0] & 1) {
         return 0;
     }
     u16 type = ethernet->type;
@@ -117,7 +118,7 @@ INLINE int read_headers(struct xdp_context *context, struct packet *packet, stru
 // Return whether lbdns answers on the address, port, interface and VLAN that the packet was sent to.
 INLINE int is_ours(struct xdp_context *context, const struct packet *packet, struct address_key *to) {
     struct udp *udp = start(context) + packet->dns_at - sizeof(struct udp);
-    if ((void *)(udp + 1) > end(context)) {
+    if ((void *)(udp + 1) > end(context) || udp->source == 0) { // no socket can send to port 0
         return 0;
     }
     to->port = udp->destination;

@@ -240,6 +240,22 @@ def test_a_take_over_hands_the_link_over(net: Net) -> None:
         assert not net.is_attached()
 
 
+def test_after_a_take_over_that_fails_the_old_program_answers(net: Net) -> None:
+    queries = [query("ns.hobbit", ident=number) for number in range(50)]
+    stalled = python("tests.server.control.stalled_take_over", "serve", "-c", str(net.site.config), "--take-over")
+    with answering(net) as old:
+        net.ask(*queries)
+        with running(*stalled, "--listen", f"{DNS4}:53", inside=net.server.inside) as new:
+            new.until(lambda: "the take-over stalls" in new.errors, "it has changed the link over to its program")
+            new.process.send_signal(signal.SIGKILL)
+            new.wait()
+        old.until(lambda: "this server keeps running" in old.errors, "the old server knows it")
+        before = net.kernel_answers()
+        net.ask(*queries)
+        eventually(lambda: net.kernel_answers() >= before + 48, "the kernel answers from the old tables")
+        assert net.is_attached()
+
+
 def mixed_queries(count: int) -> list[bytes]:
     """Return queries of all kinds that resolvers send, and of some that they do not."""
     rng = Random(21)

@@ -118,6 +118,13 @@ class KernelAnswering:
         for line in error.log.splitlines()[-LOGGED:]:
             log.warning("xdp: the kernel's verifier: %s", line)
 
+    def take_back(self) -> None:
+        """Let the links use this program again, after another process has failed to take over."""
+        with self._failing():
+            for link in self.links.values():
+                assert self._program, "links have a program"
+                self._program.take_link(link)
+
     def begin(self, table: AnswerTable) -> None:
         """Let the kernel answer from ``table`` and its plans, as soon as answers have been precompiled."""
         if self._program is None:

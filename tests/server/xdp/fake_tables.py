@@ -161,6 +161,8 @@ class FakeProgram(FakeTables):
         return self.links[-1]
 
     def take_link(self, link: FakeLink) -> None:
+        if self.failure:
+            raise self.failure
         self.taken.append(link.fileno())
 
     def close(self) -> None:

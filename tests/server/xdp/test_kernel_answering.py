@@ -266,3 +266,23 @@ async def test_links_of_the_server_before(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(OSError, match="descriptor"):
         os.fstat(links["eth9"])
     kernel.answering.close()
+
+
+async def test_a_take_over_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process may have changed the links over to its own program, which answers no longer."""
+    kernel = Kernel(monkeypatch, farm_with())
+    kernel.begin()
+    kernel.answering.take_back()
+    assert kernel.program.taken == [link.fileno() for link in kernel.program.links]
+    assert kernel.faults == {}
+    kernel.program.failure = KernelError("not permitted")
+    kernel.answering.take_back()
+    assert set(kernel.faults) == set(NUMBERS)
+    assert kernel.program.is_closed
+
+
+async def test_a_take_over_that_fails_without_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel(monkeypatch, farm_with(xdp=()))
+    kernel.begin()
+    kernel.answering.take_back()
+    assert kernel.programs == []

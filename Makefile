@@ -13,7 +13,7 @@ PROJECTS := agent/pyproject.toml pyproject.toml tools/pyproject.toml
 LAB_PACKAGES := apache2 haproxy iproute2 libapache2-mod-php memcached nginx-light openssl perl-base php-memcached unbound
 # Debian packages of the programs that the tests run
 DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils caddy chromium clang knot-dnsutils ldnsutils nsd \
-	dnsperf gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
+	dnsperf ethtool gdnsd knot libfaketime pdns-backend-bind pdns-server prometheus \
 	curl dnsmasq-base fish gcc groff-base httperf iputils-ping jq libc-bin musl-tools nats-server procps rpm util-linux wrk zsh
 
 # The native extension is built and tested too if cargo is found; rustup often installs cargo outside PATH

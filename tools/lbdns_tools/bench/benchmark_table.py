@@ -131,6 +131,11 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("CPU per query, native plane", "us", ("servers", "lbdns native", "cpu_us_per_query"), 0.15),
         Headline("CPU per query, python plane", "us", ("servers", "lbdns python", "cpu_us_per_query"), 0.15),
     ),
+    "dns.xdp": Benchmark(
+        "dns.answers_by_xdp", "answers/s and CPU time per answer by XDP and by sockets, over a veth pair (needs root)",
+        "--rounds 3 --seconds 1 --rates 20000 --servers lbdns lbdns-xdp",
+        Headline("CPU per answer by XDP", "us", ("servers", "lbdns-xdp, 20000/s", "cpu_us"), 0.5),
+    ),
     "dns.latency": Benchmark(
         "dns.answer_latency", "latency of DNS answers at half the maximum query rate, compared with NSD",
         "--rounds 2 --seconds 3 --peers",

@@ -84,6 +84,15 @@ def _knot_xdp(device: str, folder: Path, port: int, zone: Path) -> list[str]:
     return found
 
 
+@contextlib.contextmanager
+def _serving_knot_by_xdp(folder: Path, end: VethEnd, core: int) -> Iterator[MeasuredServer]:
+    try:
+        with _serving_peer(partial(_knot_xdp, end.device), folder, end, core) as server:
+            yield server
+    finally:
+        end.detach_programs()  # Knot leaves its program on the device
+
+
 Serve = Callable[[Path, VethEnd, int], contextlib.AbstractContextManager[MeasuredServer]]
 SERVERS: Final[Mapping[str, Serve]] = {
     "lbdns": partial(_serving_lbdns, ["-m", "lbdns"], False),
@@ -91,7 +100,7 @@ SERVERS: Final[Mapping[str, Serve]] = {
     "lbdns-xdp-driver": partial(_serving_lbdns, ["-c", _IN_DRIVER], True),
     "nsd": partial(_serving_peer, PEERS["nsd"]),
     "knot": partial(_serving_peer, PEERS["knot"]),
-    "knot-xdp": lambda folder, end, core: _serving_peer(partial(_knot_xdp, end.device), folder, end, core),
+    "knot-xdp": _serving_knot_by_xdp,
     "gdnsd": partial(_serving_peer, PEERS["gdnsd"]),
 }
 

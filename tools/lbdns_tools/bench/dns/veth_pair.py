@@ -41,6 +41,10 @@ class VethEnd:
         """Run a command in the namespace and return its output. Raises BenchmarkError."""
         return _run(self.within(*command))
 
+    def detach_programs(self) -> None:
+        """Detach XDP programs that a server has left on the device. Raises BenchmarkError."""
+        _ip("-n", self.namespace, "link", "set", self.device, "xdp", "off")
+
     def kernel_seconds(self) -> float:
         """Return the CPU time of the kernel's thread so far."""
         return schedstat_seconds(Path(f"/proc/{self.thread}/schedstat").read_text())

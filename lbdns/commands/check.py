@@ -178,8 +178,9 @@ def _about_plane(config: Config) -> str:
 
 
 def _about_kernel(farm: Farm) -> Iterator[str]:
-    if farm.config.server.xdp:
-        yield f"in the kernel on {_listed(farm.config.server.xdp)}: common queries"
+    unusable = unusable_interfaces(farm.config)
+    if usable := [name for name in farm.config.server.xdp if name not in unusable]:
+        yield f"in the kernel on {_listed(usable)}: common queries"
         for pool in farm.pools:
             if why := why_unpublished(pool):
                 yield f"  not for pool {pool.name}: {why}"

@@ -88,7 +88,7 @@ def read_reading(value: Any, now: float) -> Reading:
 class ReadingChanges:
     """The members whose readings one snapshot has changed. ``next`` leads to the changes of the next snapshot.
 
-    Whoever holds the changes of a snapshot can thus find all later ones, and those that nobody holds are freed.
+    From the changes of one snapshot, all later ones can be found. Changes without a reference to them are freed.
     """
 
     __slots__ = ("members", "next")

@@ -133,5 +133,5 @@ fn a_thread_that_stops_answers_the_waiting_queries() {
     running.stop();
     assert_eq!(counted(&running.figures()), 200);
     assert_eq!(running.slow().take(usize::MAX).len(), 1);
-    running.pause(); // a thread that has ended cannot pause, and nobody waits for it
+    running.pause(); // returns at once: a thread that has ended cannot pause
 }

@@ -123,7 +123,7 @@ class FakeLink:
 
 
 class FakeProgram(FakeTables):
-    """A ``KernelAnswers``. Interfaces in ``busy`` have a program of somebody else."""
+    """A ``KernelAnswers``. Another program is attached to the interfaces in ``busy``."""
 
     def __init__(self, rules: LimitRules, busy: Sequence[int] = ()) -> None:
         super().__init__()

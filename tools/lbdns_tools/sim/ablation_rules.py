@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from lbdns.choosing.moving_averages import WindowRate
-from lbdns.policies.operating_point import NO_TASKS, OperatingPoint, operating_point
+from lbdns.policies.operating_point import OperatingPoint, operating_point
 from lbdns.policies.plan import PoolView, Selections
 from lbdns.policies.weighted import smooth_plan
 
@@ -75,11 +75,10 @@ def _unlimited_point(
     capacities: Sequence[float],
     cores: Sequence[float],
     rate: float,
-    _: float = math.inf,
-    other_tasks: Mapping[int, float] = NO_TASKS,
-    standstills: Mapping[int, float] = NO_TASKS,
+    in_progress: float = math.inf,
+    *contention: Mapping[int, float],
 ) -> OperatingPoint:
-    return operating_point(capacities, cores, rate, math.inf, other_tasks, standstills)
+    return operating_point(capacities, cores, rate, math.inf, *contention)
 
 
 def _split_by_width(

@@ -11,6 +11,7 @@ from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.pool_cursors import all_totals
 from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import DeferredAnswer, Responder
+from lbdns.answering.table_warm_up import warm_up
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers, count_selections
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.counting.response_times import ResponseTimes
@@ -79,9 +80,17 @@ class LocalAnswerer:
         kernel.begin(self.responder.table)
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
+        await self.warm_up(new.table, new.secrets)
         (sockets,) = new.sockets
         fresh = duplicates({number: sockets[number] for number in sockets.keys() - self.listeners.numbers})
         return self.prepare_change(new.table, new.secrets, fresh, set(sockets))
+
+    async def warm_up(self, table: AnswerTable, secrets: Sequence[bytes]) -> None:
+        """Prepare ``table``, which is not in use yet, for the queries that this process gets."""
+        in_use = self.responder.table
+        if table is not in_use:
+            for _ in warm_up(table, in_use, bool(secrets)):
+                await asyncio.sleep(0)
 
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]

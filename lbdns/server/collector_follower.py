@@ -28,6 +28,7 @@ from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
 from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
 from lbdns_collector.status.status_document_reading import (
+    ChangesReader,
     read_all_overrides,
     read_joined_members,
     read_member_overrides,
@@ -112,6 +113,7 @@ class CollectorFollower:
     def _use(self, farm: Farm, headers: Mapping[str, str]) -> None:
         self._headers = headers
         self._url = farm.config.collector.connect
+        self._reader = ChangesReader(farm.config.server.plane)
         self._members = {member.full_name for pool in farm.pools for member in pool.members}
         self._maker.replace_all(self._of_members(self._seen))
 
@@ -175,10 +177,11 @@ class CollectorFollower:
             if event.name == "overrides":
                 self._follow_overrides(read_all_overrides(json.loads(event.data)))
                 return ""
-            document = json.loads(event.data)
-            readings = read_status(document, time.monotonic())
-            joined = read_joined_members(document) if event.name == "status" else None
-            overrides = read_member_overrides(document) if event.name == "status" else ()
+            now = time.monotonic()
+            document = json.loads(event.data) if event.name == "status" else None
+            readings = self._reader.read(event.data, now) if document is None else read_status(document, now)
+            joined = None if document is None else read_joined_members(document)
+            overrides = () if document is None else read_member_overrides(document)
         except ValueError as error:
             return f"the collector sent an invalid status: {error}"
         # Keep the readings of members for which the collector has none: after a restart it has yet to receive reports

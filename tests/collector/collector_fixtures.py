@@ -13,7 +13,8 @@ from prometheus_client.core import Metric
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.spillover import BackupUse
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm, Pool, ReportingHost, load_farm
+from lbdns.model.farm import Farm, Pool, ReportingHost
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.planning.site_plans import SitePlans

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.zones import names
 from lbdns_shared.errors import ConfigError
 from tests.config.config_files import pool_table

@@ -25,11 +25,10 @@ from lbdns.answering.message_writer import (
     write_body,
 )
 from lbdns.answering.plane import PYTHON_PLANE, Plane
-from lbdns.answering.pool_answers import address_sets, names_member, no_member_answer, pool_answer
 from lbdns.answering.pool_cursors import pool_cursor, take_over_counts
-from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS, query_parameters
+from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS, QUERY_PARAMETERS
 from lbdns.answering.tsig import keyring
-from lbdns.answering.zone_lookup import ZoneIndex, look_up
+from lbdns.answering.zone_lookup import ZoneIndex, address_sets, look_up, names_member, no_member_answer, pool_answer
 from lbdns.answering.zone_transfer import TransferResponder
 from lbdns.model.farm import Farm, Pool
 from lbdns.zones import names
@@ -252,7 +251,7 @@ class AnswerTable:
         the fast path appends. A response with an OPT record leaves room for a client subnet.
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
-        flags, edns = query_parameters(kind)
+        flags, edns = QUERY_PARAMETERS[kind]
         payload = self.farm.config.server.payload
         variants = [precompiled_variant(body, flags, edns, has_cookie, payload) for body in entry.bodies]
         added = CLIENT + SERVER if has_cookie else LONGEST_SUBNET if edns else 0

@@ -60,7 +60,7 @@ class ReportingHost:
     """A host that may send reports, with its permitted source addresses and the members that its reports describe."""
 
     members: tuple[str, ...]  # full names
-    addresses: frozenset[str]
+    addresses: tuple[str, ...]  # a set would take as much memory as all other data of the host
     joined: bool = False  # has joined by reporting: its addresses are those that its reports state
 
 
@@ -276,7 +276,7 @@ def reporting_hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, Re
     for name, namesakes in by_name.items():
         if len({member.addresses for member in namesakes}) == 1:
             full_names = tuple(member.full_name for member in namesakes)
-            hosts[name] = ReportingHost(full_names, frozenset(namesakes[0].addresses), namesakes[0].joined)
+            hosts[name] = ReportingHost(full_names, namesakes[0].addresses, namesakes[0].joined)
         else:
             full = " or ".join(member.full_name for member in namesakes)
             warnings.append(
@@ -284,5 +284,9 @@ def reporting_hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, Re
                 f"start each agent with its full name (--name {full}), because reports sent as {name!r} are dropped"
             )
     for full_name, member in members.items():
-        hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses), member.joined))
+        short = hosts.get(member.name)
+        if short is not None and short.members == (full_name,):
+            hosts.setdefault(full_name, short)  # the usual case, in which both names share an object
+        else:
+            hosts.setdefault(full_name, ReportingHost((full_name,), member.addresses, member.joined))
     return hosts, warnings

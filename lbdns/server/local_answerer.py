@@ -102,8 +102,13 @@ class LocalAnswerer:
         """
 
         def commit() -> None:
-            with self.listeners.paused():
+            if table is self.responder.table:
+                if secrets != self._secrets:
+                    with self.listeners.paused():
+                        self.responder.use(table, secrets, self._servers)
+            else:
                 self._use(table, secrets)
+            self._secrets = secrets
             self.listeners.log_queries(table.farm)
 
         async def finish() -> None:
@@ -120,24 +125,20 @@ class LocalAnswerer:
         return PreparedChange("answers", commit, finish, rollback)
 
     def _use(self, table: AnswerTable, secrets: Sequence[bytes]) -> None:
-        old = self.responder.table
-        if table is old:
-            if secrets != self._secrets:
-                self.responder.use(table, secrets, self._servers)
-        else:
-            if self._kernel:
-                self._kernel.end()
+        if self._kernel:
+            self._kernel.end()
+        with self.listeners.paused():
             before = self._current_counters()
-            table.take_over(old)
+            table.take_over(self.responder.table)
             self.responder.use(table, secrets, self._servers)
-            self._forwarder.reconfigure(table.farm.config.forward)
-            self.planner.use(table.farm, table.cursors)
-            self._parts = build_score(table.farm.config).parts
-            self._past += before.beyond(self._current_counters())
-            self._past_answers = self._past.by_pool()
-            if self._kernel:
-                self._kernel.begin(table)
-        self._secrets = secrets
+        # Not during the pause, because queries wait meanwhile: until a pool is planned, its old plan continues
+        self._forwarder.reconfigure(table.farm.config.forward)
+        self.planner.use(table.farm, table.cursors)
+        self._parts = build_score(table.farm.config).parts
+        self._past += before.beyond(self._current_counters())
+        self._past_answers = self._past.by_pool()
+        if self._kernel:
+            self._kernel.begin(table)
 
     def deliver(self, snapshot: Snapshot) -> None:
         self.planner.deliver(snapshot)

@@ -37,7 +37,7 @@ KEY = MasterKey(bytes(range(KEY_LENGTH)))
 OTHER_KEY = MasterKey(bytes(reversed(range(KEY_LENGTH))))
 
 ADDRESSES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
-HOSTS = {name: ReportingHost((f"{name}.hobbit",), frozenset({address})) for name, address in ADDRESSES.items()}
+HOSTS = {name: ReportingHost((f"{name}.hobbit",), (address,)) for name, address in ADDRESSES.items()}
 WALL = 1_800_000_000.0  # Unix seconds, for tests without a real clock
 IDLE = {
     "run_queue": 0.0, "cpu_idle": 100.0, "gateway_ping": 0.0,

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.message_writer import EMPTY_BODY, Variant, precompiled_variant, truncated
-from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, query_parameters
+from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, QUERY_PARAMETERS
 from lbdns.config import Config
 from lbdns.counting.response_times import BOUNDS
 from lbdns.events.event_log import EventLog
@@ -241,6 +241,6 @@ def limit_rules(config: Config) -> LimitRules:
 def cut_variants(config: Config) -> list[Variant]:
     """Return the truncated response for each kind of query."""
     return [
-        precompiled_variant(truncated(EMPTY_BODY), *query_parameters(kind), False, config.server.payload)
+        precompiled_variant(truncated(EMPTY_BODY), *QUERY_PARAMETERS[kind], False, config.server.payload)
         for kind in range(FIRST_COOKIE_KIND)
     ]

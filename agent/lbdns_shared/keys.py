@@ -13,6 +13,7 @@ import re
 import secrets
 import stat
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from lbdns_shared.errors import KeyFileError
@@ -29,7 +30,7 @@ class MasterKey:
 
     secret: bytes = field(repr=False)
 
-    @property
+    @cached_property  # all hosts' keys share one object
     def key_id(self) -> bytes:
         """The key ID in datagrams, which consists of the first 4 bytes of the secret's SHA-256 hash."""
         return hashlib.sha256(self.secret).digest()[:KEY_ID_LENGTH]

@@ -90,11 +90,11 @@ class WrittenParts(Protocol):
 class HistoryChunk:
     """A chunk: consecutive moments of one tier, which all have the same members.
 
-    The chunks of the coarse tiers last for minutes. Their moments are written in parts, and only the newest, unwritten
-    moments stay in memory: those of all moments would take several kilobytes per member.
+    Its moments are written in parts, and only the newest, unwritten moments stay in memory: all of them would take
+    several kilobytes per member. The alarms, which are rare, stay in memory.
     """
 
-    __slots__ = ("_begin", "_columns", "_last", "_layout", "moments", "parts", "tier")
+    __slots__ = ("_alarms", "_begin", "_columns", "_last", "_layout", "moments", "parts", "tier")
 
     def __init__(self, tier: HistoryTier) -> None:
         self.tier = tier
@@ -103,6 +103,7 @@ class HistoryChunk:
         self._begin = self._last = 0.0  # times of the first and of the last moment
         self._layout: Mapping[GroupKey, tuple[str, ...]] = {}  # the names in each group
         self._columns: dict[GroupKey, dict[str, None]] = {}
+        self._alarms: dict[str, list[tuple[int, int, str]]] = {}  # by pool: member, number of the moment, and text
 
     def accepts(self, moment: HistoryMoment) -> bool:
         """Return True if ``moment`` follows the last moment, has the same members, and is in the chunk's time span."""
@@ -117,10 +118,22 @@ class HistoryChunk:
         if not self._layout:
             self._begin = moment.time
             self._layout = {key: group.names for key, group in moment.groups.items()}
+        for (pool, member), text in moment.alarms.items():
+            place = self._layout[pool, ""].index(member), self._written + len(self.moments), text
+            self._alarms.setdefault(pool, []).append(place)
         self._last = moment.time
         self.moments.append(moment)
         for key, group in moment.groups.items():
             self._columns.setdefault(key, {}).update(dict.fromkeys(group.rows))
+
+    def forget_parts(self) -> None:
+        """Continue without the parts, because the file is gone."""
+        first = self._written
+        self._alarms = {
+            pool: [(member, at - first, text) for member, at, text in texts if at >= first]
+            for pool, texts in self._alarms.items()
+        }
+        self.parts.clear()
 
     @property
     def begin(self) -> float:
@@ -149,7 +162,10 @@ class HistoryChunk:
                 found = _by_member([packed_row(column, row) for row in rows])
                 if any(x == x for x in found):
                     yield ChunkColumn(key[0], column, names, encode(found, exact=column in exact_columns))
-        yield from self._alarms()
+        first = 0 if written else self._written
+        for pool, texts in self._alarms.items():
+            if some := [(member, at - first, text) for member, at, text in texts if at >= first]:
+                yield ChunkColumn(pool, ALARM, self._layout[pool, ""], encode_texts(some))
 
     def end_part(self, milliseconds: int) -> None:
         """Remove the moments from memory after they have been written as a part with the key ``milliseconds``."""
@@ -157,13 +173,10 @@ class HistoryChunk:
         self.parts.append(ChunkPart(milliseconds, times, seconds))
         self.moments.clear()
 
-    def _alarms(self) -> Iterator[ChunkColumn]:
-        found: dict[str, list[tuple[int, int, str]]] = {}
-        for at, moment in enumerate(self.moments):
-            for (pool, member), text in moment.alarms.items():
-                found.setdefault(pool, []).append((self._layout[pool, ""].index(member), at, text))
-        for pool, texts in found.items():
-            yield ChunkColumn(pool, ALARM, self._layout[pool, ""], encode_texts(texts))
+    @property
+    def _written(self) -> int:
+        """The number of moments in parts."""
+        return sum(len(part.times) for part in self.parts)
 
 
 def _rows(values: Sequence[float] | None, count: int, none: ColumnRow) -> list[ColumnRow]:

@@ -108,7 +108,7 @@ class HistoryRecorder:
         if self._store is not None and not self._store.is_there:
             self._close_store()
             for chunk in (*self._chunks.values(), *self._full):
-                chunk.parts.clear()
+                chunk.forget_parts()
         if self._store is None:
             self._store = HistoryStore(self.path)
             self._new_pools = dict(self._pools)
@@ -142,8 +142,7 @@ class HistoryRecorder:
         parts = [(chunk.tier, part.milliseconds) for chunk in full for part in chunk.parts]
         store.write(chunks, (), self._new_pools, parts)
         for chunk in last:
-            if chunk.tier is not RAW:  # a raw chunk is complete so soon that parts would be more work
-                chunk.end_part(self._key(chunk.tier, chunk.moments[0].time))
+            chunk.end_part(self._key(chunk.tier, chunk.moments[0].time))
 
     def _key(self, tier: HistoryTier, time: float) -> int:
         return round(time * 1000) + (0 if tier is RAW else self._salt)

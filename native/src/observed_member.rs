@@ -3,7 +3,7 @@
 //! The Python code in `lbdns/choosing/` (`observed_pool.py`, `request_cost.py`, `contention.py`, `moving_averages.py`
 //! and `reported_values.py`) computes the same numbers in the same order of operations, and explains them.
 
-use crate::report_figures::{at_least, at_most, served_between, Measured};
+use crate::report_figures::{at_least, at_most, served_between, Counters, Measured};
 
 const AVERAGE: f64 = 10.0; // s
 const REQUESTS: f64 = 4.0; // s
@@ -11,10 +11,9 @@ const BUSY_WORKERS_VALID: f64 = 10.0; // s
 const OVERDUE_AFTER: f64 = 2.0; // intervals
 const MAX_INTERVALS: f64 = 10.0; // the longest gap between two reports that counts
 const MAX_LOAD: f64 = 1e5; // requests
-const WORK_MEMORY: f64 = 60.0; // s
-const KEPT: f64 = 200.0; // requests
+const WORK: (f64, f64) = (60.0, 200.0); // s and requests
 const SLOW_MEMORY: f64 = 3600.0; // s
-const RECENT: f64 = 4.0; // s
+const RECENT: (f64, f64) = (4.0, 0.0); // s and requests
 const MIN_CPU: f64 = 0.05; // CPU seconds
 const MAX_SPEED: f64 = 1e6; // requests per CPU second
 const UNLIKELY: f64 = 5.0; // standard deviations
@@ -42,9 +41,8 @@ impl ExponentialMean {
 }
 
 /// Sums of the requests served and the CPU seconds that they used.
+#[derive(Default)]
 struct FadingWork {
-    tau: f64,
-    kept: f64,
     requests: f64,
     cpu_seconds: f64,
     counted: f64,
@@ -54,23 +52,11 @@ struct FadingWork {
 }
 
 impl FadingWork {
-    fn new(tau: f64, kept: f64) -> FadingWork {
-        FadingWork {
-            tau,
-            kept,
-            requests: 0.0,
-            cpu_seconds: 0.0,
-            counted: 0.0,
-            requests_squared: 0.0,
-            product: 0.0,
-            cpu_squared: 0.0,
-        }
-    }
-
-    fn fade(&mut self, seconds: f64) {
-        let mut weight = (-seconds / self.tau).exp();
-        if weight * self.requests < self.kept {
-            weight = (-seconds / SLOW_MEMORY).exp() * at_most(1.0, self.kept / at_least(1.0, self.requests));
+    /// Fade the sums with the time constant `tau`, but more slowly once fewer than `kept` requests are left.
+    fn fade(&mut self, seconds: f64, (tau, kept): (f64, f64)) {
+        let mut weight = (-seconds / tau).exp();
+        if weight * self.requests < kept {
+            weight = (-seconds / SLOW_MEMORY).exp() * at_most(1.0, kept / at_least(1.0, self.requests));
         }
         self.requests *= weight;
         self.cpu_seconds *= weight;
@@ -134,14 +120,13 @@ struct Contention {
 }
 
 impl Contention {
-    fn observe(&mut self, last: &Report, now: &Report, seconds: f64) {
+    fn observe(&mut self, last: &LastReport, now: &Report, seconds: f64) {
         let needed = |report: &Report| {
             let measured = &report.measured;
             Some((measured.httpd_cpu_seconds?, measured.cpu_idle?, report.in_progress()?))
         };
-        let (Some((before, _, load_before)), Some((after, idle, load_after))) = (needed(last), needed(now)) else {
-            return;
-        };
+        let (Some(before), Some(load_before)) = (last.counters.httpd_cpu_seconds, last.in_progress) else { return };
+        let Some((after, idle, load_after)) = needed(now).filter(|_| last.has_cpu_idle) else { return };
         let used = after - before;
         if used < 0.0 {
             return;
@@ -155,7 +140,7 @@ impl Contention {
         self.idle_load = self.idle_load * fading + idle * load;
         self.load = self.load * fading + seconds * load;
         self.seconds = self.seconds * fading + seconds;
-        self.tasks = self.tasks * fading + seconds * (last.other_tasks() + now.other_tasks()) / 2.0;
+        self.tasks = self.tasks * fading + seconds * (last.other_tasks + now.other_tasks()) / 2.0;
         let stolen = now.measured.cpu_steal.unwrap_or(0.0) / 100.0;
         self.stolen = self.stolen * fading + seconds * at_most(1.0, at_least(0.0, stolen));
     }
@@ -223,10 +208,29 @@ impl Report {
     }
 }
 
+/// What remains of a report when the next one arrives.
+struct LastReport {
+    counters: Counters,
+    in_progress: Option<f64>,
+    other_tasks: f64,
+    has_cpu_idle: bool,
+}
+
+impl From<&Report> for LastReport {
+    fn from(report: &Report) -> LastReport {
+        LastReport {
+            counters: (&report.measured).into(),
+            in_progress: report.in_progress(),
+            other_tasks: report.other_tasks(),
+            has_cpu_idle: report.measured.cpu_idle.is_some(),
+        }
+    }
+}
+
 /// The observations of one member over time. Times are in monotonic seconds.
 pub struct Observations {
     received: Option<f64>,
-    last: Option<Report>,
+    last: Option<LastReport>,
     work: FadingWork,
     recent: FadingWork,
     newest: (f64, f64),
@@ -246,8 +250,8 @@ impl Default for Observations {
         Observations {
             received: None,
             last: None,
-            work: FadingWork::new(WORK_MEMORY, KEPT),
-            recent: FadingWork::new(RECENT, 0.0),
+            work: FadingWork::default(),
+            recent: FadingWork::default(),
             newest: (0.0, 0.0),
             counted: false,
             contention: Contention::default(),
@@ -290,12 +294,12 @@ impl Observations {
 
     fn observe_metrics(&mut self, report: Report, seconds: f64, interval: f64) {
         self.counted |= report.measured.requests_total.is_some();
-        if let Some(last) = self.last.replace(report).filter(|_| seconds > 0.0) {
-            self.work.fade(seconds);
-            self.recent.fade(seconds);
+        if let Some(last) = self.last.replace((&report).into()).filter(|_| seconds > 0.0) {
+            self.work.fade(seconds, WORK);
+            self.recent.fade(seconds, RECENT);
             let status_requests = at_least(1.0, (seconds / interval).round_ties_even());
             self.newest =
-                served_between(&last.measured, &report.measured, seconds, status_requests).unwrap_or((0.0, 0.0));
+                served_between(&last.counters, &report.measured, seconds, status_requests).unwrap_or((0.0, 0.0));
             self.work.add(self.newest);
             self.recent.add(self.newest);
             self.contention.observe(&last, &report, seconds);
@@ -312,7 +316,7 @@ impl Observations {
 
     /// Return load, cores, requests/s and requests in progress.
     pub fn averages(&self) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
-        let cores = self.last.and_then(|report| report.measured.cpu_count);
+        let cores = self.last.as_ref().and_then(|last| last.counters.cpu_count);
         (self.load, cores, self.requests_per_s.value, self.in_progress.value)
     }
 
@@ -342,8 +346,8 @@ impl Observations {
     }
 
     pub fn forget(&mut self) {
-        self.work = FadingWork::new(WORK_MEMORY, KEPT);
-        self.recent = FadingWork::new(RECENT, 0.0);
+        self.work = FadingWork::default();
+        self.recent = FadingWork::default();
         self.work.add(self.newest);
         self.recent.add(self.newest);
     }

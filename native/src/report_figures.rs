@@ -28,6 +28,25 @@ pub struct Measured {
     pub idle_workers: Option<f64>,
 }
 
+/// The values of the previous report that the next one is compared with. A whole report would take three times as much
+/// memory for each member.
+#[derive(Clone, Copy, Default)]
+pub struct Counters {
+    pub cpu_count: Option<f64>,
+    pub httpd_cpu_seconds: Option<f64>,
+    pub requests_total: Option<f64>,
+}
+
+impl From<&Measured> for Counters {
+    fn from(measured: &Measured) -> Counters {
+        Counters {
+            cpu_count: measured.cpu_count,
+            httpd_cpu_seconds: measured.httpd_cpu_seconds,
+            requests_total: measured.requests_total,
+        }
+    }
+}
+
 /// The derived metrics; None for each that cannot be derived.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Derived {
@@ -59,13 +78,13 @@ pub fn at_most(most: f64, value: f64) -> f64 {
 pub struct HostCapacity {
     requests: f64,
     cpu_seconds: f64,
-    last: Option<(Measured, f64)>, // the newest report, and its time in monotonic seconds
+    last: Option<(Counters, f64)>, // of the newest report, and its time in monotonic seconds
 }
 
 impl HostCapacity {
     /// Record a report, and return the estimated capacity in requests/s, or 0 if it is unknown.
     pub fn observe(&mut self, measured: &Measured, interval: f64, now: f64) -> f64 {
-        if let Some((last, at)) = self.last.replace((*measured, now)) {
+        if let Some((last, at)) = self.last.replace((measured.into(), now)) {
             let seconds = now - at;
             if seconds > 0.0 {
                 let weight = (-seconds / MEMORY).exp();
@@ -86,7 +105,7 @@ impl HostCapacity {
 }
 
 /// Return the clients' requests between two reports, and the CPU seconds that they used.
-pub fn served_between(last: &Measured, now: &Measured, seconds: f64, status_requests: f64) -> Option<(f64, f64)> {
+pub fn served_between(last: &Counters, now: &Measured, seconds: f64, status_requests: f64) -> Option<(f64, f64)> {
     let cores = now.cpu_count.unwrap_or(1.0);
     let requests = increase(last.requests_total, now.requests_total)?;
     let cpu = match (increase(last.httpd_cpu_seconds, now.httpd_cpu_seconds), now.cpu_idle) {

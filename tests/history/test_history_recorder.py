@@ -326,8 +326,9 @@ def test_a_file_that_was_deleted_is_begun_anew(file: Path) -> None:
     recorder = HistoryRecorder(file, HistoryConfig())
     for second in range(20):
         recorder.add_sample(sample(second))
-        if second == 9:
+        if second in (5, 9):
             recorder.commit()
+        if second == 9:
             for path in file.parent.iterdir():
                 path.unlink()
     recorder.finish()
@@ -376,13 +377,26 @@ def test_a_damaged_part_is_a_hole_in_the_chunk(file: Path) -> None:
     assert (found.tier, found.series["b"]) == ("10s", (20.0, 20.0, None, *[20.0] * 7))
 
 
-def test_the_moments_of_coarse_tiers_stay_in_memory_only_until_the_next_commit(file: Path) -> None:
+def test_moments_stay_in_memory_only_until_the_next_commit(file: Path) -> None:
     members = {f"m{i}": float(i) for i in range(100)}
     recorder = HistoryRecorder(file, HistoryConfig())
     for second in range(0, 3000, 10):
         recorder.add_sample(sample(second, pool(second, members)))
         recorder.commit()
-        assert [len(recorder._chunks[name].moments) for name in ("10s", "1min")] == [0, 0]
+        assert [len(chunk.moments) for chunk in recorder._chunks.values()] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("every", [1, 3, 100])
+def test_alarms_keep_their_seconds_in_parts(file: Path, every: int) -> None:
+    alarms = {4: "disk", 5: "disk", 9: "swap", 11: "swap"}
+    samples = [
+        sample(s, pool(s, {"a": 50.0, "b": 20.0}, readings=(None, Reading(s - 0.5, 1.0, 7, alarm=alarms.get(s, "")))))
+        for s in range(20)
+    ]
+    fill(HistoryRecorder(file, HistoryConfig()), samples, every)
+    moments = list(HistoryReader(file).raw(WEB, BEGIN, BEGIN + 20))
+    found = {round(moment.time - BEGIN): moment.alarms for moment in moments if moment.alarms}
+    assert found == {second: {"b": text} for second, text in alarms.items()}
 
 
 def test_two_hundred_members_are_read_as_they_were_written(file: Path) -> None:

@@ -173,7 +173,7 @@ class ReportTable(MemberReadings):
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
         for name, peer in peers.items():
             peer.host = hosts[name]
-            peer.keys.clear()
+            peer.keys = ()
             peer.join_request = None  # the rules may have changed
         for name, peer in self._peers.items():
             if name not in hosts and peer.accepted.seq >= 0:
@@ -247,8 +247,9 @@ class ReportTable(MemberReadings):
         if self._masters:
             if not peer.has_signed(envelope, self._masters):
                 return False
-            if self.acceptor is not None and self._peers.get(envelope.host) is peer:
-                self.acceptor.add(envelope.host, envelope.key_id, peer.keys[envelope.key_id].secret, peer)
+            key = peer.key(envelope.key_id)
+            if key and self.acceptor is not None and self._peers.get(envelope.host) is peer:
+                self.acceptor.add(envelope.host, envelope.key_id, key.secret, peer)
             return True
         return source in peer.host.addresses or plain_text(source) in peer.host.addresses
 

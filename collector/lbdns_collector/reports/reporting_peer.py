@@ -22,6 +22,7 @@ MAX_ABSENT: Final = 10_000  # hosts that are no longer in the farm, or not yet, 
 BURST: Final = 100.0  # reports at once, for example after a network outage
 
 _LONG_AGO: Final = -math.inf
+_NO_BOOTS: Final[Mapping[int, float]] = {}  # shared, and therefore never changed
 
 
 class AcceptedReport(NamedTuple):
@@ -56,20 +57,19 @@ NO_REPORT: Final = AcceptedReport(-1, -1, _LONG_AGO, _LONG_AGO, False)
 
 class ReportingPeer:
     __slots__ = (
-        "accepted", "estimate", "filled", "has_reported", "host", "join_request", "keys", "newest", "replaced", "skew",
+        "_newest", "accepted", "estimate", "filled", "has_reported", "host", "join_request", "keys", "replaced", "skew",
         "tokens",
     )  # fmt: skip
 
     def __init__(self, host: ReportingHost) -> None:
         self.host = host
-        self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
+        self.keys: tuple[AgentKey, ...] = ()  # one for each master key that it uses, derived on first use
         #: of a joined host: the pool, addresses and source of the last report that satisfied the rules for joining
         self.join_request: tuple[str, tuple[str, ...], str | None] | None = None
-        #: with a bus: the boot and the highest sequence number over UDP (False) and over the bus (True)
-        self.newest: dict[bool, tuple[int, int]] = {}
+        self._newest: dict[bool, tuple[int, int]] | None = None
         # One immutable object, so that another thread can read a consistent state
         self.accepted = NO_REPORT
-        self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
+        self.replaced: Mapping[int, float] = _NO_BOOTS  # earlier boots, and until when to remember them, Unix seconds
         self.skew = 0.0  # seconds by which its clock is ahead of the collector's
         self.estimate: CapacityEstimate | None = None  # None before the first report with metrics
         self.has_reported = False  # whether ``skew`` is known
@@ -78,13 +78,25 @@ class ReportingPeer:
 
     def has_signed(self, envelope: OpenedReport, masters: Mapping[bytes, MasterKey]) -> bool:
         """Return whether the tag was made with this host's key of one of ``masters``, which are keyed by key id."""
-        key = self.keys.get(envelope.key_id)
+        key = self.key(envelope.key_id)
         if key is None:
             master = masters.get(envelope.key_id)
             if master is None:
                 return False
-            key = self.keys[envelope.key_id] = master.agent_key(envelope.host)
+            key = master.agent_key(envelope.host)
+            self.keys = (*self.keys, key)
         return envelope.signed_by(key)
+
+    def key(self, key_id: bytes) -> AgentKey | None:
+        """Return this host's key with the key ID ``key_id``, or None if it has not been derived yet."""
+        return next((key for key in self.keys if key.key_id == key_id), None)
+
+    @property
+    def newest(self) -> dict[bool, tuple[int, int]]:
+        """With a bus: the boot and the highest sequence number over UDP (False) and over the bus (True)."""
+        if self._newest is None:  # without a bus, an empty dictionary for each host would be a waste
+            self._newest = {}
+        return self._newest
 
     def is_duplicate(self, report: Report, is_from_bus: bool) -> bool:
         """Return whether ``report``, which is not newer than the last accepted report, is the first of its kind on this

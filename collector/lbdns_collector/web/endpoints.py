@@ -96,11 +96,11 @@ async def events(request: web.Request) -> web.StreamResponse:
             503, "too many event streams are open; retry later, or read /api/v1/status instead", Retry_After="10"
         )
     connection = connection_of(request)
-    stream, first = await hub.open(connection.abort, kind)
+    waiting: bytes | None
+    stream, waiting = await hub.open(connection.abort, kind)
     connection.when_lost = stream.end
     try:
         await response.prepare(request)
-        waiting: bytes | None = first
         while waiting is not None:
             if kind == "changes":
                 await send_at_once(response, waiting or KEEP_ALIVE)

@@ -155,7 +155,7 @@ class EventHub:
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight[bytes]) -> None:
         self._source, self._scheduler, self._status = source, scheduler, status
         self._streams: dict[StreamKind, set[StreamQueue]] = {"page": set(), "log": set(), "changes": set()}
-        self._encoded = b"", b""  # the newest document with the whole status, and its event
+        self._status_events = SingleFlight(self._encode_status)
         self._changes = ReportChanges(source.members.farm)
         self._pending: dict[str, None] = {}  # changed members that no event has named yet, oldest first
         self._turn: asyncio.Handle | None = None
@@ -189,6 +189,7 @@ class EventHub:
             if turn is not None:
                 turn.cancel()
         await end_task(self._task)
+        await self._status_events.stop()
 
     @property
     def streams(self) -> int:
@@ -317,10 +318,11 @@ class EventHub:
 
     async def _whole_status(self) -> bytes:
         """Return an event with the whole status. Streams waiting at the same time share one event object."""
-        document = await self._status.get()
-        if document is not self._encoded[0]:
-            self._encoded = document, encode_event("status", document)
-        return self._encoded[1]
+        return await self._status_events.get()
+
+    async def _encode_status(self) -> bytes:
+        # Nothing here keeps the document or the event, which for a large farm take as much memory as all its readings
+        return encode_event("status", await self._status.get())
 
     async def _wait(self, longest: float | None) -> bool:
         try:

@@ -28,10 +28,8 @@ class OverrideEvents:
 
     def use(self, farm: Farm) -> None:
         """Use ``farm`` for all further lookups of members."""
-        self._places: dict[str, list[tuple[Pool, Member]]] = {}  # by full name
-        for pool in farm.pools:
-            for member in pool.members:
-                self._places.setdefault(member.full_name, []).append((pool, member))
+        self._farm = farm
+        self._places: dict[str, list[tuple[Pool, Member]]] | None = None
 
     def pools(self, override: Override) -> list[str]:
         """Return the names of the pools to which an override applies."""
@@ -91,6 +89,11 @@ class OverrideEvents:
             self.record(f"{where}{override.member} {what}", level=level, member=override.member)
 
     def _places_of(self, override: Override) -> list[tuple[Pool, Member]]:
+        if self._places is None:  # made on first use, because most servers of large farms rarely have an override
+            self._places = {}
+            for pool in self._farm.pools:
+                for member in pool.members:
+                    self._places.setdefault(member.full_name, []).append((pool, member))
         return [place for place in self._places.get(override.member, ()) if override.pool in ("", place[0].name)]
 
 

@@ -96,6 +96,22 @@ async def test_followers_hear_of_reports_alone_and_listeners_of_events_alone(tmp
         assert [(await log.next()).name for _ in range(2)] == ["log", "log"]
 
 
+async def test_the_whole_status_is_kept_only_while_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a large farm, it takes as much memory as the readings of all members."""
+    released: list[bytes] = []
+
+    class Event(bytes):
+        def __del__(self) -> None:
+            released.append(bytes(self[:20]))
+
+    monkeypatch.setattr(event_hub, "encode_event", lambda name, data: Event(encode_event(name, data)))
+    async with served(tmp_path) as web, web.events("?changes=1") as follower:
+        await follower.read("status")
+        web.source.publish(gandalf=reading(score=5))
+        assert (await follower.next()).name == "changes"
+        await until(lambda: any(event.startswith(b"event: status") for event in released))
+
+
 @pytest.mark.parametrize("query", ["?only=status", "?only=log&changes=1"])
 async def test_invalid_queries(tmp_path: Path, query: str) -> None:
     async with served(tmp_path) as web, web.session.get(web.url(f"/api/v1/events{query}")) as response:

@@ -72,6 +72,12 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("CPU per report", "us", ("cases", "1000 agents, 1 collector, UDP", "cpu_us_per_report"), 0.25),
         Headline("report to answer, p99", "ms", ("cases", "1000 agents, 1 collector, UDP", "answers", "p99_ms"), 1.0),
     ),
+    "memory": Benchmark(
+        "member_memory", "memory per member of a collector and of a DNS server, by part",
+        "--agents 300 3000 --seconds 8",
+        Headline("collector", "kB per member", ("kb_per_member", "collector", "total"), 0.2),
+        Headline("DNS server", "kB per member", ("kb_per_member", "server", "total"), 0.2),
+    ),
     "scaling": Benchmark(
         "scaling_farm", "failed requests while lbdns-scaler scales a farm, and the time until answers name new servers",
         "--seconds 80 --highest 30",

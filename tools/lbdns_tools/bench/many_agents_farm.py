@@ -26,12 +26,14 @@ START: Final = 180.0  # seconds a program may take to read its zone; 100,000 mem
 
 @dataclass(frozen=True, slots=True)
 class ScaleCase:
-    """The size of a farm. ``by_bus`` says whether agents publish their reports on a bus, or send them over UDP."""
+    """The size of a farm. ``by_bus`` says whether agents publish their reports on a bus, or send them over UDP.
+    ``history`` says whether the programs record a history."""
 
     agents: int
     collectors: int
     servers: int
     by_bus: bool
+    history: bool = True
 
     @property
     def label(self) -> str:
@@ -140,9 +142,10 @@ class ManyAgentsFarm:
 
     def _write(self, name: str, text: str, port: int, web: int) -> _Program:
         bus = f'[bus]\nurl = ["nats://127.0.0.1:{self._bus_port}"]\n' if self._bus_port else ""
+        history = "" if self.case.history else "[history]\non = false\n"
         config = self._folder / name / "lbdns.toml"
         config.parent.mkdir()
-        config.write_text(f'{text}[web]\nlisten = "127.0.0.1:{web}"\n{bus}{self._members}')
+        config.write_text(f'{text}[web]\nlisten = "127.0.0.1:{web}"\n{bus}{history}{self._members}')
         return _Program(config, port, HttpLocation(f"http://127.0.0.1:{web}"))
 
     def _key_line(self) -> str:

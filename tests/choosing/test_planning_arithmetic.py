@@ -22,9 +22,10 @@ from lbdns.choosing.capacity_estimate import (
 )
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.robust_estimates import winsorised
-from lbdns.model.snapshot import Reading
+from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.policies import best, weighted
-from lbdns.policies.best import fill_to_level, level_filling_shares, python_fill_to_level
+from lbdns.policies.best import level_filling_shares
+from lbdns.policies.level_filling import fill_to_level, python_fill_to_level
 from lbdns.policies.member_columns import MemberView
 from lbdns.policies.operating_point import operating_point, python_operating_point
 from lbdns.policies.plan import Plan, PoolView, Selections
@@ -177,15 +178,15 @@ def test_the_operating_point_of_a_large_pool_is_the_same(cores: tuple[int, ...],
 
 
 def test_new_readings_are_found_as_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    old: list[Reading | None] = [Reading(float(i), 1.0, 50) for i in range(5)] + [None, None]
-    names = tuple(f"m{i}" for i in range(len(old)))
-    readings = {name: reading for name, reading in zip(names, old, strict=True) if reading}
-    readings |= {"m1": Reading(9.0, 1.0, 50), "m5": Reading(9.0, 1.0, 50), "other": Reading(9.0, 1.0, 50)}
-    del readings["m3"]
-    found = observed_pool._new_readings(names, readings, old)
-    assert [i for i, _ in found] == [1, 5]
-    monkeypatch.setattr(observed_pool, "NATIVE_SCAN", False)
-    assert observed_pool._new_readings(names, readings, old) == found
+    names = tuple(f"m{i}" for i in range(7))
+    old = {name: Reading(float(i), 1.0, 50) for i, name in enumerate(names[:5])}
+    new = old | {"m1": Reading(9.0, 1.0, 50), "m5": Reading(9.0, 1.0, 50), "other": Reading(9.0, 1.0, 50)}
+    del new["m3"]
+    for native in (True, False):
+        monkeypatch.setattr(observed_pool, "NATIVE_SCAN", native)
+        pool = ObservedPool(names)
+        assert pool.observe(Snapshot(1, old)) == [0, 1, 2, 3, 4]
+        assert pool.observe(Snapshot(2, new)) == [1, 5]
 
 
 def test_members_of_which_some_are_observed_in_python_are_compared_in_python() -> None:

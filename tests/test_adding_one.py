@@ -15,7 +15,7 @@ from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
 from lbdns.config import CollectorConfig
 from lbdns.model.checked_configuration import build_score
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.planning.planner import Planner

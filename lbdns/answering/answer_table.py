@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from lbdns.answering.answer_follower import AnswerFollower
@@ -27,14 +26,12 @@ from lbdns.answering.message_writer import (
 )
 from lbdns.answering.plane import PYTHON_PLANE, Plane
 from lbdns.answering.pool_cursors import pool_cursor, take_over_counts
-from lbdns.answering.query_reader import Query
-from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS
+from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS, QUERY_PARAMETERS
 from lbdns.answering.tsig import keyring
-from lbdns.answering.zone_lookup import PoolMatch, ZoneIndex, look_up
+from lbdns.answering.zone_lookup import ZoneIndex, address_sets, look_up, names_member, no_member_answer, pool_answer
 from lbdns.answering.zone_transfer import TransferResponder
 from lbdns.model.farm import Farm, Pool
 from lbdns.zones import names
-from lbdns.zones.master_file import RRset
 
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
 #: Types that clients commonly query: the table keeps their answers even if no record has the type.
@@ -217,12 +214,8 @@ class AnswerTable:
         pool, cursor = self._owners[match.owner]
         members = pool.selectable
         if not members:
-            return AnswerEntry(key, name, qtype, lambda _: write_body(_no_member_answer(index, match), qname))
-        answer_for = _address_answer if _has_addresses(index, pool, match) else _alias_answer
-        ttl = _address_ttl(index, pool)
-
-        def answer(member: int) -> AnswerSections:
-            return answer_for(index, ttl, members[member].owner, match, qtype)
+            return AnswerEntry(key, name, qtype, lambda _: write_body(no_member_answer(index, match), qname))
+        answer = pool_answer(index, pool, match, qtype)
 
         def make(member: int) -> ResponseBody:
             return write_body(answer(member), qname)
@@ -233,7 +226,7 @@ class AnswerTable:
         def entry_of(cursor: PlanCursor | None) -> AnswerEntry:
             lists = None
             if isinstance(cursor, ListCursor):
-                rdatas = [rdata for rrset in _address_sets(index, pool, qtype) for rdata in rrset.rdatas]
+                rdatas = [rdata for rrset in address_sets(index, pool, qtype) for rdata in rrset.rdatas]
                 is_distinct, aliases = len(set(rdatas)) == len(rdatas), len(match.aliases)
                 lists = ListWriter(cursor, answer, qname, qtype, aliases, has_distinct_addresses=is_distinct)
             return AnswerEntry(key, name, qtype, make, len(members), cursor, lists)
@@ -250,7 +243,7 @@ class AnswerTable:
             return ()
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
-    def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
+    def precompile(self, entry: AnswerEntry, kind: int) -> None:
         """Precompile the responses of the given kind for the fast path.
 
         ``entry`` must be an entry that the table keeps. If any response may be too long for some client or transport,
@@ -258,10 +251,11 @@ class AnswerTable:
         the fast path appends. A response with an OPT record leaves room for a client subnet.
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
+        flags, edns = QUERY_PARAMETERS[kind]
         payload = self.farm.config.server.payload
-        variants = [precompiled_variant(body, query.flags, query.edns, has_cookie, payload) for body in entry.bodies]
-        added = CLIENT + SERVER if has_cookie else LONGEST_SUBNET if query.edns else 0
-        around = 2 + len(query.question) + added
+        variants = [precompiled_variant(body, flags, edns, has_cookie, payload) for body in entry.bodies]
+        added = CLIENT + SERVER if has_cookie else LONGEST_SUBNET if edns else 0
+        around = 2 + len(entry.key) + added
         longest = max(len(head) + len(tail) for head, tail in variants)
         fragments: Sequence[Fragment] = ()
         if entry.lists:
@@ -274,7 +268,18 @@ class AnswerTable:
         if self.native and not entry.client_orders:
             cursor = entry.cursor.number if entry.cursor else None
             self.native.keep(entry.key, cursor, entry.family, kind, variants, fragments)
-        if self.follower and not entry.client_orders and not entry.lists:
+        self._pass_on(entry, kind)
+
+    def follow_with(self, follower: AnswerFollower | None) -> None:
+        """Pass all precompiled responses to ``follower``, and those to come. None: end this."""
+        self.follower = follower
+        for entry in self.entries.values():
+            for kind in range(KINDS):
+                self._pass_on(entry, kind)
+
+    def _pass_on(self, entry: AnswerEntry, kind: int) -> None:
+        variants = entry.variants[kind]
+        if self.follower and variants and not entry.client_orders and not entry.lists:
             self.follower.keep(entry.key, entry.cursor, entry.family, kind, variants, entry.queries)
 
     def forget_entries(self) -> None:
@@ -328,70 +333,6 @@ class AnswerTable:
 def counted_type(qtype: int) -> int:
     """Return the type under which queries for ``qtype`` are counted."""
     return qtype if qtype in TYPE_NAMES else OTHER_TYPE
-
-
-def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
-    """Return whether the answer to a question for type ``qtype`` names a member.
-
-    If the pool's own name has the members' addresses, only answers to A, AAAA and ANY queries name a member. An answer
-    to an A or AAAA query names a member only if at least one member has a record of that type.
-    """
-    if not _has_addresses(index, pool, match) or qtype == Type.ANY:
-        return True
-    return qtype in (Type.A, Type.AAAA) and any(qtype in (index.node(m.owner) or ()) for m in pool.selectable)
-
-
-def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
-    """Return whether the pool's own name has the members' addresses (rather than a CNAME).
-
-    A pool's name at the zone apex always has addresses, because a CNAME is illegal at the apex.
-    """
-    return pool.config.answer == "address" or match.owner == index.zone.origin
-
-
-def _alias_answer(index: ZoneIndex, ttl: int, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return a CNAME record that points to the member, followed by the member's records of type ``qtype``."""
-    chain = (*match.aliases, Record(match.owner, Type.CNAME, ttl, member))
-    if qtype in (Type.CNAME, Type.ANY):
-        return AnswerSections(answer=chain)
-    found = look_up(index, member, qtype, follow_pools=False)
-    assert isinstance(found, AnswerSections)
-    answer = tuple(record._replace(ttl=min(ttl, record.ttl)) for record in found.answer)
-    return replace(found, authoritative=True, answer=chain + answer)
-
-
-def _no_member_answer(index: ZoneIndex, match: PoolMatch) -> AnswerSections:
-    """Return the answer for a pool without members: no data. The TTL of 0 keeps resolvers from storing it."""
-    authority = tuple(record._replace(ttl=0) for record in index.negative)
-    return AnswerSections(answer=match.aliases, authority=authority)
-
-
-def _address_answer(index: ZoneIndex, ttl: int, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses as records of the pool's name; for other types, return the pool's own records."""
-    addresses = index.node(member) or {}
-    if qtype == Type.ANY:
-        qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
-    if qtype in (Type.A, Type.AAAA):
-        if qtype not in addresses:
-            return AnswerSections(answer=match.aliases, authority=index.negative)
-        rrset = addresses[qtype]
-        records = (Record(match.owner, qtype, min(ttl, rrset.ttl), rdata) for rdata in rrset.rdatas)
-        return AnswerSections(answer=(*match.aliases, *records))
-    found = look_up(index, match.owner, qtype, follow_pools=False)
-    assert isinstance(found, AnswerSections)
-    return replace(found, answer=match.aliases + found.answer)
-
-
-def _address_ttl(index: ZoneIndex, pool: Pool) -> int:
-    """Return the maximum TTL of answers. Answers of several members have one TTL (RFC 2181 section 5.2)."""
-    if pool.config.answers == 1:
-        return pool.config.ttl
-    return min(pool.config.ttl, *(found.ttl for found in _address_sets(index, pool, Type.A, Type.AAAA)))
-
-
-def _address_sets(index: ZoneIndex, pool: Pool, *types: int) -> Iterable[RRset]:
-    nodes = (index.node(member.owner) or {} for member in pool.selectable)
-    return (node[rtype] for node in nodes for rtype in types if rtype in node)
 
 
 def _is_letters(qtype: int) -> bool:

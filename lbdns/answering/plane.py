@@ -14,7 +14,7 @@ from lbdns.answering.cookies import ServerCookies
 from lbdns.answering.member_lists import ListCursor
 from lbdns.answering.member_selection import FamilyAffinity, MemberSelector, PlanCursor, RetransmissionCache
 from lbdns.answering.message_writer import EMPTY_BODY, precompiled_variant, truncated
-from lbdns.answering.query_shapes import COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, KINDS, QUERY_SHAPES, query_parameters
+from lbdns.answering.query_shapes import COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, KINDS, QUERY_PARAMETERS, QUERY_SHAPES
 from lbdns.answering.rate_limiter import RateLimiter
 from lbdns.config.client_limit_sections import RateLimitConfig
 from lbdns.config.server_section import PlaneName
@@ -122,7 +122,7 @@ class NativePlane(Plane):
     name = "native"
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable:
-        shapes = [(*query_parameters(kind), kind >= FIRST_COOKIE_KIND) for kind in range(KINDS)]
+        shapes = [(*QUERY_PARAMETERS[kind], kind >= FIRST_COOKIE_KIND) for kind in range(KINDS)]
         variants = [precompiled_variant(truncated(EMPTY_BODY), *shape, payload) for shape in shapes]
         return lbdns_native.AnswerTable(QUERY_SHAPES, COOKIE_QUERY_SHAPES, variants)
 

@@ -86,9 +86,11 @@ def has_subnet_first(query: bytes, end: int) -> bool:
     return query[end + _FIRST_OPTION_AT : end + _FIRST_OPTION_AT + 2] == _SUBNET_CODE
 
 
-def query_parameters(kind: int) -> tuple[int, Edns | None]:
-    """Return two values: the query flags that a response of this kind copies, and the query's OPT record (None if
-    absent)."""
+def _query_parameters(kind: int) -> tuple[int, Edns | None]:
     form, recurse = divmod(kind, 2)
     edns = Edns(0, 0, dnssec_ok=form % 2 == 0) if form else None
     return RD if recurse else 0, edns
+
+
+#: By kind: the query flags that a response copies, and the query's OPT record (None if absent)
+QUERY_PARAMETERS: Final = tuple(map(_query_parameters, range(KINDS)))

@@ -259,7 +259,7 @@ class Responder:
         kind = response_kind(message[2:12], message[12 + len(query.question) :])
         if kind is None or entry.variants[kind] is not None or (kind >= FIRST_COOKIE_KIND and self.cookies is None):
             return
-        self.table.precompile(entry, kind, query)
+        self.table.precompile(entry, kind)
 
     def _transfer(
         self, query: Query, options: EdnsOptions, client: Client, transport: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import pwd
 import re
@@ -13,11 +14,13 @@ from typing import Final
 import click
 
 from lbdns.answering import plane
-from lbdns.command_line.common_options import config_option
+from lbdns.command_line.common_options import ParsedValue, config_option
 from lbdns.config import Config
 from lbdns.config.bus_section import BusConfig
 from lbdns.model.configuration_files import ConfigurationFiles, read_files
 from lbdns.model.farm import Farm, Pool
+from lbdns.model.place_database import PlaceDatabase
+from lbdns.model.site_networks import Address
 from lbdns.planning.shadow import shadows_of
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.xdp.interface_checks import unusable_interfaces
@@ -37,16 +40,21 @@ _SECRET_TABLE: Final = re.compile(r"""\s*\[\[?\s*["']?key["']?\s*[\].]""")
     "and is followed by the source line, in which the error is marked."
 )
 @config_option
-def check(config: Path) -> None:
+@click.option(
+    "--client", "clients", type=ParsedValue(ipaddress.ip_address, "ADDRESS"), multiple=True,
+    help="Also print the order in which a client with this address uses the sites of each pool (repeatable).",
+)  # fmt: skip
+def check(config: Path, clients: tuple[Address, ...]) -> None:
     """Check the configuration. If the configuration is valid, print a summary; otherwise, print all errors.
 
-    The command reads the configuration, all zone files and all key files. The command opens no ports and contacts no
-    other machine.
+    The command reads the configuration and all files that it names. The command opens no ports and contacts no other
+    machine.
 
     \b
     Examples:
       lbdns check
       lbdns check -c zones/lbdns.toml
+      lbdns check --client 198.51.100.7
     """
     try:
         files = read_files(config)
@@ -54,6 +62,9 @@ def check(config: Path) -> None:
         raise ConfigError(*with_excerpts(error.findings, config)) from None
     for line in summary(files):
         click.echo(line)
+    for client in clients:
+        for line in about_client(client, files.farm):
+            click.echo(line)
 
 
 def with_excerpts(findings: Iterable[str], path: Path) -> Iterator[str]:
@@ -131,6 +142,7 @@ def summary(files: ConfigurationFiles) -> Iterator[str]:
         for tried in shadows_of(pool.config, config.collector):
             score = f" by score {tried.score}" if tried.score else ""
             yield f"  shadow  of {tried.live}: {tried.policy}{score}"
+    yield from _about_places(farm)
     others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
     yield f"DNS on {_listed(config.server.listen)}{others}"
     if config.server.plane != "native" or plane.AVAILABLE:
@@ -170,6 +182,22 @@ def _about_pool(pool: Pool) -> Iterator[str]:
     if join := config.join:
         hosts = f"hosts {', '.join(join.names)} from {_listed(join.networks)}"
         yield f"  join    {hosts}, at most {join.max}; they leave after {format_duration(join.leave_after)} of silence"
+
+
+def _about_places(farm: Farm) -> Iterator[str]:
+    """Yield a line about the database of places, if a pool uses it."""
+    places = next((pool.sites.networks.places for pool in farm.pools if pool.sites), None)
+    if isinstance(places, PlaceDatabase):
+        yield f"places of clients: {places.kind} of {places.built:%Y-%m-%d}, from {farm.config.sites.database}"
+
+
+def about_client(client: Address, farm: Farm) -> Iterator[str]:
+    """Yield a line for each pool with sites: the order in which ``client`` uses them, and the scope of its answers."""
+    for pool in farm.pools:
+        if pool.sites:
+            found = pool.sites.networks.match(client)
+            whole = ipaddress.ip_network((client, found.scope), strict=False)
+            yield f"client {client}: pool {pool.name}: {_listed(found.order)}, like all clients in {whole}"
 
 
 def _about_plane(config: Config) -> str:

@@ -19,7 +19,7 @@ from lbdns.config.pool_section import DEFAULT_NAMES, AnswerForm, PoolConfig, rea
 from lbdns.config.recording_sections import HistoryConfig, QueryLogConfig
 from lbdns.config.score_section import read_scores
 from lbdns.config.server_section import ServerConfig, check_server
-from lbdns.config.sites_section import SitesConfig, check_sites
+from lbdns.config.sites_section import SitesConfig, read_sites
 from lbdns.config.toml_reader import TomlSource, read_toml
 from lbdns.config.value_readers import read_section
 from lbdns.config.web_section import WebConfig, check_web
@@ -80,13 +80,13 @@ class Config:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the files that a reload reads: this configuration, the zones, keys, certificates, secrets and the
-        table of networks."""
+        """Return the files that a reload reads: this configuration, the zones, keys, certificates, secrets, the table
+        of networks and the database of places."""
         web, collector = self.web, self.collector
         optional = (
             *(key.secret_file for key in self.keys),
             collector.key_file, collector.connect_token_file, self.cookies.secret_file,
-            self.bus.password_file, self.bus.nkey_file, self.bus.tls_ca, self.sites.networks,
+            self.bus.password_file, self.bus.nkey_file, self.bus.tls_ca, self.sites.networks, self.sites.database,
             web.password_file, web.token_file, web.steer_token_file, web.tls_cert, web.tls_key,
         )  # fmt: skip
         return (self.path, *(zone.file for zone in self.zones), *(path for path in optional if path))
@@ -141,7 +141,7 @@ def read_config(path: Path) -> tuple[Config, list[str]]:
     server = read_section(root, "server", ServerConfig, check_server)
     keys = read_keys(root)
     collector = read_collector(root, scores)
-    sites = read_section(root, "sites", SitesConfig, check_sites)
+    sites = read_sites(root.section("sites"))
     pools = read_pools(root, sites)
     config = Config(
         path=path,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from lbdns.config.places_setting import NO_PLACES, PlacesConfig, read_places
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import HOST_NAME, key, optional_path
+from lbdns.config.value_readers import HOST_NAME, key, optional_path, read_fields
 from lbdns.text.suggestions import nearest
 
 MAX_SITES: Final = 64
@@ -27,11 +28,21 @@ def _order(table: TomlTable, name: str, _: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SitesConfig:
-    order: tuple[str, ...] = key(_order, ())  # every site, in the order for clients in no network
-    networks: Path | None = optional_path()  # the table of networks; None: all clients have the same order
+    order: tuple[str, ...] = key(_order, ())  # every site, in the order for clients in no known network or place
+    networks: Path | None = optional_path()  # the table of networks
+    database: Path | None = optional_path()  # the MaxMind database with the places of all other networks
+    places: PlacesConfig = NO_PLACES  # of clients
 
 
-def check_sites(sites: SitesConfig, table: TomlTable) -> None:
+def read_sites(table: TomlTable) -> SitesConfig:
+    """Return the section ``[sites]``, and record any errors in it."""
+    found = replace(read_fields(SitesConfig, table), places=read_places(table))
+    _check(found, table)
+    table.end()
+    return found
+
+
+def _check(sites: SitesConfig, table: TomlTable) -> None:
     if table.values and "order" not in table.values:
         table.wrong("order", 'is missing; list all sites, for example order = ["berlin", "paris"]')
     elif table.values and not sites.order:

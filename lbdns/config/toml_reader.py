@@ -80,14 +80,18 @@ class TomlSource:
         The file's text is searched, because tomllib does not report line numbers.
         """
         key = place.inside.partition(".")[0] or place.key
+        below = f"{place.header}.{place.inside}"  # the header of the inner table, if it is not written inline
         inside = not place.header  # whether the current line belongs to the table
         start, seen = 0, -1
         for number, line in enumerate(self._lines, 1):
             if match := _HEADER.match(line):
-                if start:
-                    break
                 name = match[1].replace('"', "").replace(" ", "")
                 inside = False
+                if start and place.inside and name == below:
+                    start, inside, key = number, True, place.key
+                    continue
+                if start and not name.startswith(f"{place.header}."):
+                    break
                 if not place.header and name.partition(".")[0] == key:
                     return number  # a top-level key that is written as a table
                 if name == place.header:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.history.column_codec import ABSENT, encode, encode_texts
@@ -29,6 +29,8 @@ ALARM: Final = "alarm"  # a column of a pool, in the raw tier only; contains tex
 SECONDS: Final = "seconds"  # a column of the server: seconds since the previous moment
 
 
+#: (pool, "") or, for the server, (SERVER, column)
+GroupKey = tuple[str, str]
 TierName = Literal["raw", "10s", "1min"]
 
 
@@ -69,47 +71,106 @@ class ChunkColumn:
     blob: bytes
 
 
-@dataclass(slots=True)
-class HistoryChunk:
-    """A chunk: consecutive moments of one tier, which all have the same members."""
+@dataclass(frozen=True, slots=True)
+class ChunkPart:
+    """A part of a chunk, which has been written to the file under a key of its own until the chunk is complete."""
 
-    tier: HistoryTier
-    moments: list[HistoryMoment] = field(default_factory=list)
+    milliseconds: int
+    times: Sequence[float]
+    seconds: Sequence[float]
+
+
+class WrittenParts(Protocol):
+    """The parts of chunks in the file."""
+
+    def values(self, tier: HistoryTier, milliseconds: int, pool: str, column: str) -> Sequence[float] | None:
+        """Return each member's values for all times of the part, or None if the file does not contain the column."""
+
+
+class HistoryChunk:
+    """A chunk: consecutive moments of one tier, which all have the same members.
+
+    The chunks of the coarse tiers last for minutes. Their moments are written in parts, and only the newest, unwritten
+    moments stay in memory: those of all moments would take several kilobytes per member.
+    """
+
+    __slots__ = ("_begin", "_columns", "_last", "_layout", "moments", "parts", "tier")
+
+    def __init__(self, tier: HistoryTier) -> None:
+        self.tier = tier
+        self.moments: list[HistoryMoment] = []  # those that no part contains
+        self.parts: list[ChunkPart] = []
+        self._begin = self._last = 0.0  # times of the first and of the last moment
+        self._layout: Mapping[GroupKey, tuple[str, ...]] = {}  # the names in each group
+        self._columns: dict[GroupKey, dict[str, None]] = {}
 
     def accepts(self, moment: HistoryMoment) -> bool:
         """Return True if ``moment`` follows the last moment, has the same members, and is in the chunk's time span."""
-        if not self.moments:
+        if not self._layout:
             return True
-        last = self.moments[-1]
-        if not last.time < moment.time < self.moments[0].time + self.tier.chunk:
+        if not self._last < moment.time < self._begin + self.tier.chunk:
             return False
-        return last.groups.keys() == moment.groups.keys() and all(
-            group.names == moment.groups[key].names for key, group in last.groups.items()
-        )
+        return self._layout == {key: group.names for key, group in moment.groups.items()}
 
-    def columns(self) -> Iterator[ChunkColumn]:
-        """Yield the non-empty columns, one at a time, so that the caller can pause between columns."""
-        times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
+    def add(self, moment: HistoryMoment) -> None:
+        """Add a moment that the chunk accepts."""
+        if not self._layout:
+            self._begin = moment.time
+            self._layout = {key: group.names for key, group in moment.groups.items()}
+        self._last = moment.time
+        self.moments.append(moment)
+        for key, group in moment.groups.items():
+            self._columns.setdefault(key, {}).update(dict.fromkeys(group.rows))
+
+    @property
+    def begin(self) -> float:
+        """The time of the first moment, in Unix seconds."""
+        return self._begin
+
+    def columns(self, written: WrittenParts | None = None) -> Iterator[ChunkColumn]:
+        """Yield the non-empty columns of the moments in memory, and of those in the ``written`` parts if given.
+
+        Columns are yielded one at a time, so that the caller can pause between columns.
+        """
+        parts = self.parts if written else ()
+        times = [*chain.from_iterable(part.times for part in parts), *(m.time for m in self.moments)]
+        seconds = [*chain.from_iterable(part.seconds for part in parts), *(m.seconds for m in self.moments)]
         yield ChunkColumn(SERVER, TIME, (TIME,), encode(times, exact=True))
         yield ChunkColumn(SERVER, SECONDS, (SECONDS,), encode(seconds, exact=True))
         exact_columns = EXACT if self.tier is RAW else CUMULATIVE
-        for key, first in self.moments[0].groups.items():
-            groups, names = [moment.groups[key] for moment in self.moments], first.names
+        for key, names in self._layout.items():
             none = [ABSENT] * len(names)
-            for column in dict.fromkeys(chain.from_iterable(group.rows for group in groups)):
-                rows = [group.rows.get(column, none) for group in groups]
-                values = _by_member([packed_row(column, row) for row in rows])
-                if any(x == x for x in values):
-                    yield ChunkColumn(key[0], column, names, encode(values, exact=column in exact_columns))
+            for column in self._columns[key]:
+                rows: list[ColumnRow] = []
+                for part in parts:
+                    values = written.values(self.tier, part.milliseconds, key[0], column) if written else None
+                    rows += _rows(values, len(part.times), none)
+                rows += [moment.groups[key].rows.get(column, none) for moment in self.moments]
+                found = _by_member([packed_row(column, row) for row in rows])
+                if any(x == x for x in found):
+                    yield ChunkColumn(key[0], column, names, encode(found, exact=column in exact_columns))
         yield from self._alarms()
+
+    def end_part(self, milliseconds: int) -> None:
+        """Remove the moments from memory after they have been written as a part with the key ``milliseconds``."""
+        times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
+        self.parts.append(ChunkPart(milliseconds, times, seconds))
+        self.moments.clear()
 
     def _alarms(self) -> Iterator[ChunkColumn]:
         found: dict[str, list[tuple[int, int, str]]] = {}
         for at, moment in enumerate(self.moments):
             for (pool, member), text in moment.alarms.items():
-                found.setdefault(pool, []).append((moment.groups[pool, ""].names.index(member), at, text))
+                found.setdefault(pool, []).append((self._layout[pool, ""].index(member), at, text))
         for pool, texts in found.items():
-            yield ChunkColumn(pool, ALARM, self.moments[0].groups[pool, ""].names, encode_texts(texts))
+            yield ChunkColumn(pool, ALARM, self._layout[pool, ""], encode_texts(texts))
+
+
+def _rows(values: Sequence[float] | None, count: int, none: ColumnRow) -> list[ColumnRow]:
+    """Return the ``count`` rows of a part of a column. ``none`` is the row of a part that does not contain it."""
+    if values is None or len(values) != count * len(none):
+        return [none] * count
+    return [values[at::count] for at in range(count)]
 
 
 def _by_member(rows: Sequence[array[float]]) -> array[float]:

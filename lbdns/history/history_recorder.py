@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -100,13 +100,15 @@ class HistoryRecorder:
         if not chunk.accepts(moment):
             self._full.append(chunk)
             chunk = self._chunks[tier.name] = HistoryChunk(tier)
-        chunk.moments.append(moment)
+        chunk.add(moment)
         self._changed.add(tier.name)
 
     def commit(self) -> None:
         """Write all new data, and delete expired data. Raises LbdnsError, sqlite3.Error or OSError."""
         if self._store is not None and not self._store.is_there:
             self._close_store()
+            for chunk in (*self._chunks.values(), *self._full):
+                chunk.parts.clear()
         if self._store is None:
             self._store = HistoryStore(self.path)
             self._new_pools = dict(self._pools)
@@ -115,8 +117,7 @@ class HistoryRecorder:
             self._store.write((), self._next_events(count), {})
             for _ in range(count):
                 self._events.popleft()
-        last = [self._chunks[name] for name in self._changed]
-        self._store.write([self._encoded(c) for c in (*self._full, *last)], (), self._new_pools)
+        self._write_chunks(self._store)
         self._full.clear()
         self._changed.clear()
         self._new_pools.clear()
@@ -127,13 +128,32 @@ class HistoryRecorder:
             self._store.prune(oldest, self._now - self.config.keep_1min)
         self.bytes = self._store.bytes
 
-    def _encoded(self, chunk: HistoryChunk) -> tuple[HistoryTier, int, list[ChunkColumn]]:
-        columns = []
-        for column in chunk.columns():
-            columns.append(column)
+    def _write_chunks(self, store: HistoryStore) -> None:
+        """Write the complete chunks as a whole, in place of their parts, and the new moments of the last chunks."""
+        full = [chunk for chunk in self._full if chunk.parts or chunk.moments]
+        last = [self._chunks[name] for name in self._changed]
+        chunks = [
+            *((chunk.tier, self._key(chunk.tier, chunk.begin), self._listed(chunk.columns(store))) for chunk in full),
+            *(
+                (chunk.tier, self._key(chunk.tier, chunk.moments[0].time), self._listed(chunk.columns()))
+                for chunk in last
+            ),
+        ]
+        parts = [(chunk.tier, part.milliseconds) for chunk in full for part in chunk.parts]
+        store.write(chunks, (), self._new_pools, parts)
+        for chunk in last:
+            if chunk.tier is not RAW:  # a raw chunk is complete so soon that parts would be more work
+                chunk.end_part(self._key(chunk.tier, chunk.moments[0].time))
+
+    def _key(self, tier: HistoryTier, time: float) -> int:
+        return round(time * 1000) + (0 if tier is RAW else self._salt)
+
+    def _listed(self, columns: Iterable[ChunkColumn]) -> list[ChunkColumn]:
+        found = []
+        for column in columns:
+            found.append(column)
             self._rest()
-        salt = 0 if chunk.tier is RAW else self._salt
-        return chunk.tier, round(chunk.moments[0].time * 1000) + salt, columns
+        return found
 
     def _next_events(self, count: int) -> Iterator[LoggedEvent]:
         for number, event in enumerate(islice(self._events, count)):
@@ -154,6 +174,11 @@ class HistoryRecorder:
             self._add_ten_seconds(ten)
         if minute := self._minutes.finish():
             self._append(MINUTE, minute)
+        # The last chunks are complete now, and therefore written as a whole
+        unfinished = [chunk for chunk in self._chunks.values() if chunk.moments or chunk.parts]
+        self._full += unfinished
+        self._changed.clear()
+        self._chunks = {tier.name: HistoryChunk(tier) for tier in TIERS}
         self.commit()
         self._close_store()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from lbdns.history.column_codec import ABSENT
 from lbdns.model.farm import Farm, Pool
@@ -47,7 +47,11 @@ MAX_METRICS: Final = 64  # per pool; the catalogue has 18. Reports may contain o
 MAX_NAMES: Final = 100  # types, or rcodes; the rest is recorded as "other"
 OTHERS: Final = "other"
 
+NEVER: Final = -1.0  # monotonic seconds: when a reading arrived that does not exist
+UNCOUNTED: Final = -1  # answers of a member that the previous sample does not contain
+
 ColumnRow = Sequence[float]
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +163,41 @@ class HistoryMoment:
             group.rows = {column: packed_row(column, row) for column, row in group.rows.items()}
 
 
+class _ServerCounts(NamedTuple):
+    """What the next sample is compared with. The sample itself would keep an old reading of every member in memory."""
+
+    now: float
+    types: Mapping[str, int]
+    rcodes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberValues(Generic[N]):
+    """A value of each member of a pool in the previous sample."""
+
+    members: tuple[str, ...]
+    values: array[N]
+
+    def of(self, members: tuple[str, ...], missing: N) -> Sequence[N]:
+        """Return the values in the order of ``members``, and ``missing`` for new members."""
+        if members == self.members:
+            return self.values
+        known = dict(zip(self.members, self.values, strict=True))
+        return [known.get(member, missing) for member in members]
+
+
 class ColumnBuilder:
     """A converter from successive samples to moments, which compares each sample with the previous one."""
 
     def __init__(self) -> None:
-        self._before: HistorySample | None = None
-        self._received: dict[tuple[str, str], float] = {}
-        self._answers: dict[tuple[str, str], int] = {}
+        self._before: _ServerCounts | None = None
+        self._received: dict[str, _MemberValues[float]] = {}  # by pool: when each member's newest reading arrived
+        self._answers: dict[str, _MemberValues[int]] = {}  # by pool
         self._known: dict[tuple[str, str], dict[str, None]] = {}  # names in the order of their first appearance
 
     def build(self, sample: HistorySample) -> HistoryMoment:
         """Return the moment for ``sample``, which must be newer than all previous samples."""
-        before, self._before = self._before, sample
+        before, self._before = self._before, _ServerCounts(sample.now, sample.types, sample.rcodes)
         seconds = sample.now - before.now if before and sample.now > before.now else ABSENT
         groups = {(pool.name, ""): self._group(pool, sample) for pool in sample.pools}
         types, rcodes = (before.types, before.rcodes) if before else (None, None)
@@ -205,25 +232,24 @@ class ColumnBuilder:
 
     def _fresh(self, pool: PoolHistorySample) -> ColumnRow:
         """Return 1 for each member that has reported since the previous sample, and 0 for all other members."""
-        found = []
-        for name, reading in zip(pool.members, pool.readings, strict=True):
-            received = -1.0 if reading is None else reading.received
-            key = pool.name, name
-            is_report = reading is not None and reading.score is not None
-            found.append(float(is_report and self._received.get(key) != received))
-            self._received[key] = received
-        return found
+        received = array("d", [NEVER if reading is None else reading.received for reading in pool.readings])
+        before = self._received.get(pool.name, _MemberValues((), array("d"))).of(pool.members, NEVER)
+        self._received[pool.name] = _MemberValues(pool.members, received)
+        return [
+            float(reading is not None and reading.score is not None and now != then)
+            for reading, now, then in zip(pool.readings, received, before, strict=True)
+        ]
 
     def _answered(self, pool: PoolHistorySample) -> ColumnRow:
         """Return the number of answers that have named each member since the previous sample."""
         if not pool.answers:
             return [ABSENT] * len(pool.members)
-        found = []
-        for name, count in zip(pool.members, pool.answers, strict=True):
-            before = self._answers.get((pool.name, name))
-            found.append(ABSENT if before is None else _difference(count, before))
-            self._answers[pool.name, name] = count
-        return found
+        answers = array("q", pool.answers)
+        before = self._answers.get(pool.name, _MemberValues((), array("q"))).of(pool.members, UNCOUNTED)
+        self._answers[pool.name] = _MemberValues(pool.members, answers)
+        return [
+            ABSENT if then == UNCOUNTED else _difference(now, then) for now, then in zip(answers, before, strict=True)
+        ]
 
     def _metrics_of(self, pool: str, current: Iterable[Mapping[str, float]]) -> Iterable[str]:
         known = self._known.setdefault((pool, ""), dict.fromkeys(STANDARD_METRICS))

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from lbdns.events.event_log import LoggedEvent
+from lbdns.history.column_codec import decode
 from lbdns.history.history_chunk import TIERS, ChunkColumn, HistoryTier
 from lbdns_shared.errors import LbdnsError
 
@@ -126,15 +127,19 @@ class HistoryStore:
         chunks: Iterable[tuple[HistoryTier, int, Iterable[ChunkColumn]]],
         events: Iterable[LoggedEvent],
         pools: Mapping[str, tuple[str, Mapping[str, str]]],
+        replaced: Iterable[tuple[HistoryTier, int]] = (),
     ) -> None:
         """Write all data in one transaction. ``pools`` maps each new or changed pool to its zone and policies.
 
         Each chunk is a (tier, key in milliseconds, columns) tuple. A chunk replaces a stored chunk of the same tier
-        with the same key.
+        with the same key. The stored chunks in ``replaced``, (tier, key in milliseconds) pairs, are deleted before.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         try:
+            for tier, milliseconds in replaced:
+                limits = key(milliseconds, 0), key(milliseconds + 1, 0)
+                run(f"DELETE FROM {tier.table} WHERE id >= ? AND id < ?", limits)
             for tier, milliseconds, columns in chunks:
                 rows = [(key(milliseconds, self._series_id(c)), self._layout_id(c.names), c.blob) for c in columns]
                 self._connection.executemany(f"INSERT OR REPLACE INTO {tier.table} VALUES (?, ?, ?)", rows)
@@ -149,6 +154,18 @@ class HistoryStore:
             if self._connection.in_transaction:
                 run("ROLLBACK")
             raise
+
+    def values(self, tier: HistoryTier, milliseconds: int, pool: str, column: str) -> Sequence[float] | None:
+        """Return the values of a column of a stored chunk, or None if it is missing or damaged."""
+        number = self._series.get((pool, column))
+        if number is None:
+            return None
+        statement = f"SELECT data FROM {tier.table} WHERE id = ?"
+        row = self._connection.execute(statement, (key(milliseconds, number),)).fetchone()
+        try:
+            return decode(row[0]) if row else None
+        except ValueError:
+            return None
 
     def _series_id(self, column: ChunkColumn) -> int:
         run, name = self._connection.execute, (column.pool, column.column)

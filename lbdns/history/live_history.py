@@ -195,7 +195,8 @@ class _HistoryWriter:
         self.recorder = HistoryRecorder(path, config, _breathe)
         self._samples: deque[HistorySample] = deque()
         self._new_events: deque[LoggedEvent] = deque()
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._wake = threading.Event()  # set when a sample arrives, or when the thread must stop
         self._failed_at = -math.inf  # monotonic seconds of the last failure
         self._reported = (0, 0)  # lost events and samples that the log contains
         self._reported_at = -math.inf  # monotonic seconds
@@ -204,7 +205,8 @@ class _HistoryWriter:
 
     def stop(self) -> None:
         """Wait up to STOP seconds for all data to be written. Do not call this method from the event loop."""
-        self._stopping.set()
+        self._stopping = True
+        self._wake.set()
         self.thread.join(STOP)
 
     @property
@@ -225,6 +227,7 @@ class _HistoryWriter:
             self._overflowed += 1
         else:
             self._samples.append(sample)
+            self._wake.set()
 
     def put_event(self, event: LoggedEvent) -> None:
         """Queue an event. If too many events are unwritten, drop the event and count it as lost."""
@@ -236,13 +239,24 @@ class _HistoryWriter:
     # The methods below run in the thread
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._commit_every):
-            self._turn(self.recorder.commit)
+        due = time.monotonic() + self._commit_every
+        while not self._stopping:
+            self._wake.wait(max(0.0, due - time.monotonic()))
+            self._wake.clear()
+            if time.monotonic() >= due:
+                self._turn(self.recorder.commit)
+                due = time.monotonic() + self._commit_every
+            else:
+                self._turn(None)
         self._failed_at = -math.inf  # one last attempt, whatever failed before
         self._turn(self.recorder.finish)
 
-    def _turn(self, commit: Callable[[], None]) -> None:
-        """Write all queued items. Between a failure and the next attempt, keep events and drop samples."""
+    def _turn(self, commit: Callable[[], None] | None) -> None:
+        """Take all queued items, and write them if ``commit`` is given.
+
+        Samples are taken at once, because a queued one keeps the readings of all members in memory. Between a failure
+        and the next attempt, events are kept and samples are dropped.
+        """
         resting = bool(self.error) and time.monotonic() < self._failed_at + self._retry
         try:
             for _ in range(len(self._new_events)):
@@ -253,7 +267,8 @@ class _HistoryWriter:
                     self._lost_samples += 1
                 else:
                     self.recorder.add_sample(sample)
-            if resting:
+                del sample
+            if resting or commit is None:
                 return
             commit()
         except Exception as error:  # the thread must survive any error, and log it
@@ -267,7 +282,7 @@ class _HistoryWriter:
         """Log that recording has resumed, with the numbers of samples and events lost since the last such line."""
         lost = self._lost
         events, samples = (now - before for now, before in zip(lost, self._reported, strict=True))
-        due = self._stopping.is_set() or time.monotonic() >= self._reported_at + REPORT_LOSS
+        due = self._stopping or time.monotonic() >= self._reported_at + REPORT_LOSS
         if not self.error and not (due and (events or samples)):
             return
         self._reported, self._reported_at = lost, time.monotonic()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lbdns.config import read_config
-from lbdns.model.farm import Farm, read_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import read_farm
 from lbdns.secrets.bus_access import BusAccess, read_bus_access
 from lbdns.secrets.http_credentials import read_credentials, read_tokens
 from lbdns.secrets.key_files import read_cookie_secrets, read_report_keys

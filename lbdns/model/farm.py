@@ -8,18 +8,16 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from lbdns.config import Config, PoolConfig, read_config
+from lbdns.config import Config, PoolConfig
 from lbdns.config.toml_reader import TomlPlace, TomlSource
-from lbdns.model.pool_sites import PoolSites, order_faults, pool_sites, read_site_networks
+from lbdns.model.pool_sites import PoolSites, order_faults, pool_sites
 from lbdns.model.site_networks import SiteNetworks, build_site_networks
 from lbdns.text.counts import counted
-from lbdns.text.finding_order import in_order
 from lbdns.text.suggestions import suggestion
 from lbdns.zones import names
-from lbdns.zones.master_file import AAAA, A, Zone, read_zone
-from lbdns_shared.errors import ConfigError, ZoneFileError
+from lbdns.zones.master_file import AAAA, A, Zone
+from lbdns_shared.errors import ConfigError
 
 NS, CNAME, DNAME = 2, 5, 39  # record types that refer to another name
 
@@ -62,7 +60,7 @@ class ReportingHost:
     """A host that may send reports, with its permitted source addresses and the members that its reports describe."""
 
     members: tuple[str, ...]  # full names
-    addresses: frozenset[str]
+    addresses: tuple[str, ...]  # a set would take as much memory as all other data of the host
     joined: bool = False  # has joined by reporting: its addresses are those that its reports state
 
 
@@ -85,49 +83,6 @@ class Farm:
     def size(self) -> str:
         """Return the number of zones and pools as text for messages, such as ``1 zone, 2 pools``."""
         return f"{counted(len(self.zones), 'zone')}, {counted(len(self.pools), 'pool')}"
-
-
-def load_farm(path: Path) -> Farm:
-    """Read a configuration and its zones from disk. Raises ConfigError with all errors found."""
-    config, findings = read_config(path)
-    try:
-        farm = read_farm(config)
-    except ConfigError as error:
-        raise ConfigError(*in_order([*findings, *error.findings], str(path))) from None
-    if findings:
-        raise ConfigError(*findings)
-    return farm
-
-
-def read_farm(config: Config) -> Farm:
-    """Read the zones of a configuration, and build the farm.
-
-    Zones and pools whose tables contain errors are skipped. Raises ConfigError with all errors found.
-    """
-    zones: list[Zone] = []
-    of_files: list[str] = []
-    faulty = config.source.faulty if config.source else set()
-    for index, zone in enumerate(config.zones):
-        if ("zone", index) in faulty:
-            continue
-        try:
-            zones.append(read_zone(zone.name, zone.file))
-        except ZoneFileError as error:
-            of_files.extend(error.findings)
-    networks = None
-    if ("sites", 0) not in faulty:
-        try:
-            networks = read_site_networks(config)
-        except ConfigError as error:
-            of_files.extend(error.findings)
-    try:
-        # Even if a table or a zone file is invalid, errors in the pools of the other zones are reported now
-        farm = build_farm(config, zones, networks)
-    except ConfigError as error:
-        raise ConfigError(*error.findings, *of_files) from None
-    if of_files:
-        raise ConfigError(*of_files)
-    return farm
 
 
 def build_farm(config: Config, zones: Iterable[Zone], networks: SiteNetworks | None = None) -> Farm:
@@ -321,7 +276,7 @@ def reporting_hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, Re
     for name, namesakes in by_name.items():
         if len({member.addresses for member in namesakes}) == 1:
             full_names = tuple(member.full_name for member in namesakes)
-            hosts[name] = ReportingHost(full_names, frozenset(namesakes[0].addresses), namesakes[0].joined)
+            hosts[name] = ReportingHost(full_names, namesakes[0].addresses, namesakes[0].joined)
         else:
             full = " or ".join(member.full_name for member in namesakes)
             warnings.append(
@@ -329,5 +284,9 @@ def reporting_hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, Re
                 f"start each agent with its full name (--name {full}), because reports sent as {name!r} are dropped"
             )
     for full_name, member in members.items():
-        hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses), member.joined))
+        short = hosts.get(member.name)
+        if short is not None and short.members == (full_name,):
+            hosts.setdefault(full_name, short)  # the usual case, in which both names share an object
+        else:
+            hosts.setdefault(full_name, ReportingHost((full_name,), member.addresses, member.joined))
     return hosts, warnings

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lbdns.config import Config, PoolConfig
-from lbdns.config.toml_reader import TomlPlace, TomlSource
-from lbdns.model.site_networks import SiteNetworks, SiteOrder, build_site_networks, parse_site_networks
-from lbdns_shared.errors import ConfigError
+from lbdns.config import PoolConfig
+from lbdns.model.site_networks import SiteNetworks, SiteOrder
 
 MAX_ORDERS: Final = 64  # different orders of a pool's sites: each has plans of its own
 
@@ -23,24 +21,9 @@ class PoolSites:
 
     @property
     def orders(self) -> Sequence[SiteOrder]:
-        """Return the different orders in which clients use the sites; the first is that of clients in no network."""
+        """Return the different orders in which clients use the sites; the first is that of clients in no known network
+        or place."""
         return self.networks.orders
-
-
-def read_site_networks(config: Config) -> SiteNetworks:
-    """Return the table of networks that ``[sites]`` names. Raises ConfigError with all errors found in the file."""
-    sites, path = config.sites, config.sites.networks
-    if path is None:
-        return build_site_networks({}, sites.order)
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: the file must be UTF-8 text") from None
-    except OSError as error:
-        source = config.source or TomlSource(config.path)
-        what = f"cannot read {path}: {error.strerror}"
-        raise ConfigError(source.error(TomlPlace("sites", 0, "networks"), what)) from None
-    return parse_site_networks(text, str(path), sites.order, sites.order)
 
 
 def pool_sites(pool: PoolConfig, networks: SiteNetworks) -> PoolSites | None:
@@ -67,6 +50,6 @@ def order_faults(sites: PoolSites | None) -> Iterable[str]:
     """Yield an error if the clients of a pool use its sites in too many different orders."""
     if sites and len(sites.orders) > MAX_ORDERS:
         yield (
-            f"the table of networks puts this pool's sites into {len(sites.orders)} different orders, but at most "
-            f"{MAX_ORDERS} are supported; let more networks share an order"
+            f"[sites] puts this pool's sites into {len(sites.orders)} different orders, but at most {MAX_ORDERS} are "
+            "supported; let more networks or places share an order"
         )

@@ -1,7 +1,8 @@
 """The table of networks: maps a client's network to an order of sites, by the longest matching prefix. Pure.
 
 The table is a text with one network a line, followed by the sites in the order in which its clients use them:
-``NETWORK SITE [SITE ...]``. ``#`` begins a comment. Clients in no network use the default order.
+``NETWORK SITE [SITE ...]``. ``#`` begins a comment. Clients in no network use the order of their place, if a database
+of places knows it, and the default order otherwise.
 
 A lookup also returns the scope: the length of the shortest prefix of the client's address whose addresses all have the
 same order. A resolver may cache the answer for this whole prefix (RFC 7871 section 7.2.1). If the table lists a longer
@@ -15,7 +16,7 @@ import ipaddress
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
@@ -23,6 +24,7 @@ from lbdns_shared.errors import ConfigError
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 SiteOrder = tuple[str, ...]
+UNKNOWN: Final[SiteOrder] = ()  # the order of clients in no network, and of those about whose place nothing is known
 
 _BITS: Final = {4: 32, 6: 128}  # by IP version: the length of an address
 
@@ -33,6 +35,17 @@ class SiteMatch:
 
     order: SiteOrder
     scope: int
+
+
+class PlaceLookup(Protocol):
+    """Maps addresses to orders of sites by the place of the client."""
+
+    @property
+    def orders(self) -> tuple[SiteOrder, ...]:
+        """Return the different orders that clients can have, without UNKNOWN."""
+
+    def match(self, address: Address) -> SiteMatch:
+        """Return the order for ``address``, which may be UNKNOWN, and a scope in which all clients have this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +70,15 @@ class SiteNetworks:
     """The orders of sites by network. A lookup takes time in proportion to the logarithm of the number of networks."""
 
     default: SiteOrder
-    _ranges: Mapping[int, _Ranges] = field(repr=False)  # by IP version
+    _ranges: Mapping[int, _Ranges] = field(repr=False)  # by IP version; with places, UNKNOWN outside all networks
+    places: PlaceLookup | None = None  # decides for clients in no network
+    _of_places: Mapping[SiteOrder, SiteOrder] = field(default_factory=dict, repr=False)  # a place's order -> ours
 
     @property
     def orders(self) -> tuple[SiteOrder, ...]:
-        """Return the different orders; the first is that of clients in no network."""
-        found = (order for ranges in self._ranges.values() for order in ranges.orders)
-        return tuple(dict.fromkeys((self.default, *found)))
+        """Return the different orders; the first is that of clients in no known network or place."""
+        found = (order for ranges in self._ranges.values() for order in ranges.orders if order)
+        return tuple(dict.fromkeys((self.default, *found, *self._of_places.values())))
 
     def for_sites(self, sites: Collection[str]) -> SiteNetworks:
         """Return the table for a pool that has members in ``sites`` only.
@@ -75,15 +90,23 @@ class SiteNetworks:
         def complete(order: SiteOrder) -> SiteOrder:
             return tuple(site for site in dict.fromkeys((*order, *self.default)) if site in sites)
 
-        ranges = {version: _joined(ranges, complete) for version, ranges in self._ranges.items()}
-        return SiteNetworks(complete(self.default), ranges)
+        def complete_known(order: SiteOrder) -> SiteOrder:
+            return complete(order) if order else UNKNOWN
+
+        ranges = {version: _joined(ranges, complete_known) for version, ranges in self._ranges.items()}
+        of_places = {order: complete(found) for order, found in self._of_places.items()}
+        return SiteNetworks(complete(self.default), ranges, self.places, of_places)
 
     def match(self, address: Address) -> SiteMatch:
         """Return the order of sites for a client with this address, or for the first address of the client's network.
 
         The scope may be longer than the client's network; the order then differs between clients in this network.
         """
-        return self._ranges[address.version].match(int(address), _BITS[address.version])
+        found = self._ranges[address.version].match(int(address), _BITS[address.version])
+        if found.order or self.places is None:
+            return found
+        place = self.places.match(address)
+        return SiteMatch(self._of_places[place.order], max(found.scope, place.scope))
 
 
 def _joined(ranges: _Ranges, change: Callable[[SiteOrder], SiteOrder]) -> _Ranges:
@@ -97,17 +120,27 @@ def _joined(ranges: _Ranges, change: Callable[[SiteOrder], SiteOrder]) -> _Range
     return _Ranges(starts, orders)
 
 
-def build_site_networks(networks: Mapping[Network, SiteOrder], default: SiteOrder) -> SiteNetworks:
-    """Return a table in which the longest network that contains an address decides its order."""
+def build_site_networks(
+    networks: Mapping[Network, SiteOrder], default: SiteOrder, places: PlaceLookup | None = None
+) -> SiteNetworks:
+    """Return a table in which the longest network that contains an address decides its order.
+
+    ``places`` decides for addresses in no network.
+    """
+    elsewhere = UNKNOWN if places else default
     ranges = {
-        version: _flatten(((n, order) for n, order in networks.items() if n.version == version), default, bits)
+        version: _flatten(((n, order) for n, order in networks.items() if n.version == version), elsewhere, bits)
         for version, bits in _BITS.items()
     }
-    return SiteNetworks(default, ranges)
+    of_places = {UNKNOWN: default, **dict(zip(places.orders, places.orders, strict=True))} if places else {}
+    return SiteNetworks(default, ranges, places, of_places)
 
 
-def parse_site_networks(text: str, file: str, sites: Iterable[str], default: SiteOrder) -> SiteNetworks:
-    """Return the table that ``text`` contains; ``sites`` are the names of all sites.
+def parse_site_networks(
+    text: str, file: str, sites: Iterable[str], default: SiteOrder, places: PlaceLookup | None = None
+) -> SiteNetworks:
+    """Return the table that ``text`` contains; ``sites`` are the names of all sites, and ``places`` decides for
+    addresses in no network.
 
     Raises ConfigError, with one finding for each error; ``file`` is the file's name in the findings.
     """
@@ -129,7 +162,7 @@ def parse_site_networks(text: str, file: str, sites: Iterable[str], default: Sit
         networks[network], lines[network] = order, number
     if errors:
         raise ConfigError(*errors)
-    return build_site_networks(networks, default)
+    return build_site_networks(networks, default, places)
 
 
 def _read_line(words: Sequence[str], sites: Sequence[str]) -> tuple[Network, SiteOrder]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.spillover import BackupUse, Spillover
-from lbdns.model.farm import Pool
 from lbdns.policies.blended_plan import blended_plan
 from lbdns.policies.plan import Plan, Selections
 from lbdns.policies.steps import Steps
@@ -27,11 +27,15 @@ class _Parts:
 
 
 class BackupPlans:
-    """One pool's spillover, and the plans of its cursors. ``members`` is the number of the pool's own members."""
+    """One pool's spillover to the pool ``backup``, and the plans of its cursors.
 
-    def __init__(self, pool: Pool) -> None:
-        self.backup, self.members = pool.config.backup, len(pool.members)
-        self._names = tuple(member.full_name for member in pool.selectable)
+    ``names`` contains the full names of the pool's own members, whose number is ``members``, and then those of the
+    backup's members.
+    """
+
+    def __init__(self, backup: str, names: Sequence[str], members: int) -> None:
+        self.backup, self.members = backup, members
+        self._names = tuple(names)
         self.spillover = Spillover()
         self.round = 0  # how often the backup had been planned when this pool was planned last
         self._parts: dict[str, _Parts] = {}  # by policy

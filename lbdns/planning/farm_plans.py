@@ -118,7 +118,8 @@ class FarmPlans:
             self.choosers[pool.name] = chooser
             self._selectable[pool.name] = tuple(member.full_name for member in pool.selectable)
             if pool.config.backup and self._detects_black_holes:  # a collector does not know the answers
-                self.backups[pool.name] = BackupPlans(pool)
+                names = [member.full_name for member in pool.selectable]
+                self.backups[pool.name] = BackupPlans(pool.config.backup, names, len(pool.members))
                 if pool.name in backups:
                     self.backups[pool.name].take_over(backups[pool.name])
             if pool.sites:

@@ -31,8 +31,8 @@ def site_documents(sites: SitePlans | None, pool: Pool) -> dict[str, list[dict[s
 
 
 def elsewhere(due: int, sites: SitePlans | None) -> str:
-    """Return why an answer to clients in no network names the member ``due`` if it is not in their nearest site, or an
-    empty string."""
+    """Return why an answer to clients with the default order names the member ``due`` if it is not in their nearest
+    site, or an empty string."""
     if sites is None:
         return ""
     use, site = sites.orders[0], sites.site_of(due)

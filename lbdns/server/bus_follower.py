@@ -17,7 +17,8 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import Override
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.model.snapshot import Snapshot
+from lbdns.model.snapshot_maker import SnapshotMaker
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_tasks import end_task
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
@@ -54,7 +55,7 @@ class BusFollower:
         self._receiver = SnapshotReceiver(MessageKeys(tuple(keys), PURPOSE))
         self._alive: list[str] = []  # names of the collectors whose snapshots are in use
         self._joined: JoinedMembers | None = None
-        self._snapshot = EMPTY_SNAPSHOT
+        self._maker = SnapshotMaker()
         self._publisher: SnapshotPublisher | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -84,6 +85,7 @@ class BusFollower:
             before = self._members
             self._use(new.farm)
             self._receiver.readings.forget(before - self._members)
+            self._maker.replace_all(self._receiver.readings.of(self._members))
             self._receiver.keys = MessageKeys(new.keys, PURPOSE)
             if self._publisher is not None:
                 self._publisher.changed()
@@ -112,8 +114,9 @@ class BusFollower:
         self._members = {member.full_name for pool in farm.pools for member in pool.members}
 
     def _make(self) -> Snapshot:
-        self._snapshot = Snapshot(self._snapshot.version + 1, self._receiver.snapshot(self._members))
-        return self._snapshot
+        changed = self._receiver.readings.take_changed()
+        self._maker.update({name: reading for name, reading in changed.items() if name in self._members})
+        return self._maker.make()
 
     def _connection_changed(self) -> None:
         if self._bus.state.connected:

@@ -20,13 +20,15 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.joined_members import JoinedMembers
 from lbdns.model.overrides import Override
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot_maker import SnapshotMaker
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.background_tasks import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
 from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
 from lbdns_collector.status.status_document_reading import (
+    ChangesReader,
     read_all_overrides,
     read_joined_members,
     read_member_overrides,
@@ -57,11 +59,11 @@ class CollectorFollower:
         self.on_overrides: Callable[[Sequence[Override]], None] = lambda _: None
         #: Called with the collector's joined members after each whole status
         self.on_members: Callable[[JoinedMembers], None] = lambda _: None
-        self._use(farm, _headers(farm.config.collector))
         self._dead_after = dead_after
         self._overrides: Sequence[Override] | None = None  # all overrides that the collector sent last
         self._seen: dict[str, Reading] = {}  # all readings that the collector has sent, by full name
-        self._snapshot = EMPTY_SNAPSHOT
+        self._maker = SnapshotMaker()  # of the readings in ``_seen`` that belong to this server's members
+        self._use(farm, _headers(farm.config.collector))
         self._publisher: SnapshotPublisher | None = None
         self._task: asyncio.Task[None] | None = None
         self.connected = False  # True once a whole status has been read
@@ -71,7 +73,7 @@ class CollectorFollower:
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         """Connect, and call ``deliver`` with a new snapshot whenever the collector sends a change."""
         loop = asyncio.get_running_loop()
-        self._publisher = SnapshotPublisher(self._make, deliver, loop.call_later, time.perf_counter)
+        self._publisher = SnapshotPublisher(self._maker.make, deliver, loop.call_later, time.perf_counter)
         self._task = loop.create_task(self._follow())
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
@@ -111,12 +113,12 @@ class CollectorFollower:
     def _use(self, farm: Farm, headers: Mapping[str, str]) -> None:
         self._headers = headers
         self._url = farm.config.collector.connect
+        self._reader = ChangesReader(farm.config.server.plane)
         self._members = {member.full_name for pool in farm.pools for member in pool.members}
+        self._maker.replace_all(self._of_members(self._seen))
 
-    def _make(self) -> Snapshot:
-        readings = {name: self._seen[name] for name in self._members if name in self._seen}
-        self._snapshot = Snapshot(self._snapshot.version + 1, readings)
-        return self._snapshot
+    def _of_members(self, readings: Mapping[str, Reading]) -> Mapping[str, Reading]:
+        return {name: reading for name, reading in readings.items() if name in self._members}
 
     async def _follow(self) -> None:
         self._pause = FIRST_PAUSE
@@ -175,14 +177,17 @@ class CollectorFollower:
             if event.name == "overrides":
                 self._follow_overrides(read_all_overrides(json.loads(event.data)))
                 return ""
-            document = json.loads(event.data)
-            readings = read_status(document, time.monotonic())
-            joined = read_joined_members(document) if event.name == "status" else None
-            overrides = read_member_overrides(document) if event.name == "status" else ()
+            now = time.monotonic()
+            document = json.loads(event.data) if event.name == "status" else None
+            readings = self._reader.read(event.data, now) if document is None else read_status(document, now)
+            joined = None if document is None else read_joined_members(document)
+            overrides = () if document is None else read_member_overrides(document)
         except ValueError as error:
             return f"the collector sent an invalid status: {error}"
         # Keep the readings of members for which the collector has none: after a restart it has yet to receive reports
-        self._seen.update((name, reading) for name, reading in readings.items() if reading is not None)
+        known = {name: reading for name, reading in readings.items() if reading is not None}
+        self._seen.update(known)
+        self._maker.update(self._of_members(known))
         if joined is not None:
             self.on_members(joined)
             self._follow_overrides(overrides)

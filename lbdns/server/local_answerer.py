@@ -11,6 +11,7 @@ from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.pool_cursors import all_totals
 from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import DeferredAnswer, Responder
+from lbdns.answering.table_warm_up import warm_up
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers, count_selections
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.counting.response_times import ResponseTimes
@@ -79,9 +80,17 @@ class LocalAnswerer:
         kernel.begin(self.responder.table)
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
+        await self.warm_up(new.table, new.secrets)
         (sockets,) = new.sockets
         fresh = duplicates({number: sockets[number] for number in sockets.keys() - self.listeners.numbers})
         return self.prepare_change(new.table, new.secrets, fresh, set(sockets))
+
+    async def warm_up(self, table: AnswerTable, secrets: Sequence[bytes]) -> None:
+        """Prepare ``table``, which is not in use yet, for the queries that this process gets."""
+        in_use = self.responder.table
+        if table is not in_use:
+            for _ in warm_up(table, in_use, bool(secrets)):
+                await asyncio.sleep(0)
 
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
@@ -93,8 +102,13 @@ class LocalAnswerer:
         """
 
         def commit() -> None:
-            with self.listeners.paused():
+            if table is self.responder.table:
+                if secrets != self._secrets:
+                    with self.listeners.paused():
+                        self.responder.use(table, secrets, self._servers)
+            else:
                 self._use(table, secrets)
+            self._secrets = secrets
             self.listeners.log_queries(table.farm)
 
         async def finish() -> None:
@@ -111,24 +125,20 @@ class LocalAnswerer:
         return PreparedChange("answers", commit, finish, rollback)
 
     def _use(self, table: AnswerTable, secrets: Sequence[bytes]) -> None:
-        old = self.responder.table
-        if table is old:
-            if secrets != self._secrets:
-                self.responder.use(table, secrets, self._servers)
-        else:
-            if self._kernel:
-                self._kernel.end()
+        if self._kernel:
+            self._kernel.end()
+        with self.listeners.paused():
             before = self._current_counters()
-            table.take_over(old)
+            table.take_over(self.responder.table)
             self.responder.use(table, secrets, self._servers)
-            self._forwarder.reconfigure(table.farm.config.forward)
-            self.planner.use(table.farm, table.cursors)
-            self._parts = build_score(table.farm.config).parts
-            self._past += before.beyond(self._current_counters())
-            self._past_answers = self._past.by_pool()
-            if self._kernel:
-                self._kernel.begin(table)
-        self._secrets = secrets
+        # Not during the pause, because queries wait meanwhile: until a pool is planned, its old plan continues
+        self._forwarder.reconfigure(table.farm.config.forward)
+        self.planner.use(table.farm, table.cursors)
+        self._parts = build_score(table.farm.config).parts
+        self._past += before.beyond(self._current_counters())
+        self._past_answers = self._past.by_pool()
+        if self._kernel:
+            self._kernel.begin(table)
 
     def deliver(self, snapshot: Snapshot) -> None:
         self.planner.deliver(snapshot)

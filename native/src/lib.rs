@@ -22,6 +22,8 @@
 //!   report_batch             recvmmsg; the acceptor then takes each datagram
 //! report_figures_binding     the Python classes for capacity, derived metrics and scores: type conversions only
 //!   report_figures           computes them from a report's metrics
+//! reading_changes_binding    the Python functions for the changes that followers receive: type conversions only
+//!   json_text                writes and reads JSON
 //! planning_binding           the Python functions for planning: type conversions only
 //!   planning_arithmetic      the arithmetic that takes longest when a large pool is planned
 //!     capacity_estimate      estimates the members' capacities from what they have served
@@ -41,6 +43,7 @@ mod datagram_binding;
 pub mod datagram_thread;
 pub mod family_affinity;
 pub mod fast_path;
+pub mod json_text;
 pub mod member_lists;
 pub mod observed_member;
 mod observed_member_binding;
@@ -48,6 +51,7 @@ pub mod planning_arithmetic;
 mod planning_binding;
 pub mod query_sampler;
 pub mod rate_limiter;
+mod reading_changes_binding;
 mod report_acceptor_binding;
 pub mod report_batch;
 mod report_batch_binding;

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.plane import NativePlane
 from lbdns.answering.responder import Responder
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.policies.plan import Plan
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from prometheus_client.core import Metric
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.spillover import BackupUse
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm, Pool, ReportingHost, load_farm
+from lbdns.model.farm import Farm, Pool, ReportingHost
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.planning.site_plans import SitePlans
@@ -36,7 +37,7 @@ KEY = MasterKey(bytes(range(KEY_LENGTH)))
 OTHER_KEY = MasterKey(bytes(reversed(range(KEY_LENGTH))))
 
 ADDRESSES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
-HOSTS = {name: ReportingHost((f"{name}.hobbit",), frozenset({address})) for name, address in ADDRESSES.items()}
+HOSTS = {name: ReportingHost((f"{name}.hobbit",), (address,)) for name, address in ADDRESSES.items()}
 WALL = 1_800_000_000.0  # Unix seconds, for tests without a real clock
 IDLE = {
     "run_queue": 0.0, "cpu_idle": 100.0, "gateway_ping": 0.0,

@@ -11,6 +11,7 @@ from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
 from lbdns_shared.keys import new_master_key
 from tests.config import config_files
+from tests.mmdb_files import database, place
 
 ROOT = Path(__file__).parents[2]
 ZONE = """\
@@ -383,3 +384,21 @@ def check_text(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> s
     (folder / "lbdns.toml").write_text(text)
     assert run(lbdns, "lbdns", ["check", "-c", str(folder / "lbdns.toml")]) == 0
     return capsys.readouterr().out
+
+
+def test_the_order_of_a_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "places.mmdb").write_bytes(database({"10.0.0.0/8": place("EU", "FR")}, "Test-City"))
+    sites = '[sites]\norder = ["ber", "par"]\ndatabase = "places.mmdb"\ncountries = { FR = ["par"] }\n'
+    more = 'sites = { ber = ["gandalf"], par = ["frodo"] }'
+    pool = config_files.pool_table("gandalf", "frodo", more=more)
+    _, lines, _ = check(tmp_path, capsys, config_files.ZONE + sites + pool)
+    assert "  orders  ber, par; par, ber" in lines
+    assert f"places of clients: Test-City of 2023-11-14, from {tmp_path}/places.mmdb" in lines
+    arguments = ["check", "-c", str(tmp_path / "lbdns.toml"), "--client", "10.2.3.4", "--client", "2001:db8::1"]
+    assert run(lbdns, "lbdns", arguments) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "client 10.2.3.4: pool web: par, ber, like all clients in 10.0.0.0/8",
+        "client 2001:db8::1: pool web: ber, par, like all clients in 2000::/3",
+    ]
+    assert run(lbdns, "lbdns", ["check", "--client", "somewhere"]) == 2
+    assert "'somewhere' does not appear to be an IPv4 or IPv6 address" in capsys.readouterr().err

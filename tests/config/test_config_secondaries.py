@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.config import Config, KeyConfig, NotifyTarget, TransferPermit, load_config
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError
 from tests.model.test_farm import HEAD

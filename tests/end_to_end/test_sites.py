@@ -15,6 +15,7 @@ import pytest
 from tests.end_to_end.harness import FakeAgent, Site, agents, new_site, serving
 from tests.end_to_end.process import PATIENCE
 from tests.end_to_end.protocol import PLANES
+from tests.mmdb_files import database, place
 
 MEMBERS: Final = {"gandalf": ("127.0.0.18",), "frodo": ("127.0.0.17",), "sam": ("127.0.0.19",)}
 BER: Final = {"127.0.0.18"}
@@ -58,6 +59,28 @@ def test_clients_get_their_nearest_site_and_another_one_if_it_fails(tmp_path: Pa
         server.process.send_signal(signal.SIGHUP)
         server.until(lambda: is_back("10.3.0.0/24"), "a reload reads the table again")
         server.until(lambda: answers(site, "10.2.3.0/24") == (BER, {16}), "clients in the old network get ber")
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_a_database_knows_the_places_of_clients(tmp_path: Path, plane: str) -> None:
+    site = new_site(tmp_path, MEMBERS)
+    site.write(server=f'plane = "{plane}"\nworkers = 2', pool=POOL)
+    places = 'database = "places.mmdb"\ncountries = { FR = ["par"] }\n'
+    site.config.write_text(site.config.read_text() + SITES + places)
+    (tmp_path / "networks").write_text("10.2.3.0/24 ber\n")
+    (tmp_path / "places.mmdb").write_bytes(database({"10.2.0.0/16": place("EU", "FR")}))
+    with agents(site) as senders, serving(site) as server:
+        send(senders)
+        server.until(lambda: answers(site, "10.2.9.0/24") == (PAR, {21}), "clients in France get both members of par")
+        server.until(lambda: answers(site, "10.2.3.0/24") == (BER, {24}), "a network precedes the place")
+        server.until(lambda: answers(site, "10.9.3.0/24") == (BER, {13}), "clients in no place get the default site")
+        (tmp_path / "places.mmdb").write_bytes(database({"10.9.0.0/16": place("EU", "FR")}))
+        server.process.send_signal(signal.SIGHUP)
+        server.until(lambda: answers(site, "10.9.3.0/24") == (PAR, {16}), "a reload reads the database again")
+        (tmp_path / "places.mmdb").write_text("not a database")
+        server.process.send_signal(signal.SIGHUP)
+        server.until(lambda: "places.mmdb is not a MaxMind database" in server.errors, "the error is logged")
+        server.until(lambda: answers(site, "10.9.3.0/24") == (PAR, {16}), "the old configuration stays")
 
 
 def send(senders: dict[str, FakeAgent]) -> None:

@@ -335,6 +335,56 @@ def test_a_file_that_was_deleted_is_begun_anew(file: Path) -> None:
     assert HistoryReader(file).series(WEB, "score", ["a"], BEGIN, BEGIN + 20, 600).times[-1] == BEGIN + 19
 
 
+def stored(file: Path, table: str) -> dict[int, list[bytes]]:
+    """Return the packed columns of a tier by the begin of their chunk, in seconds after BEGIN."""
+    found: dict[int, list[bytes]] = {}
+    with closing(sqlite3.connect(file)) as connection:
+        for key, data in connection.execute(f"SELECT id, data FROM {table} ORDER BY id"):
+            found.setdefault(int((key >> 20) // 1000 - BEGIN), []).append(data)
+    return found
+
+
+@pytest.mark.parametrize("every", [1, 5, 7, 130])
+def test_the_parts_of_a_chunk_become_the_chunk_that_one_commit_would_have_written(tmp_path: Path, every: int) -> None:
+    often, once = tmp_path / "often.db", tmp_path / "once.db"
+    samples = [sample(s, pool(s, {"a": s / 7, "b": 1e6 + s / 3})) for s in range(200)]
+    for s in range(200, 300):  # a new metric appears, and a counter of whole numbers begins to have fractions
+        reading = Reading(s - 0.25, 1.0, s % 9, {"httpd_cpu_seconds": s / 3, "requests_total": s / 7, "new": s * s / 3})
+        samples.append(sample(s, pool(s, {"a": 0.0, "b": 0.0}, readings=(None, reading))))
+    fill(HistoryRecorder(often, HistoryConfig()), samples, every)
+    fill(HistoryRecorder(once, HistoryConfig()), samples, 1000)
+    assert len(stored(often, "mean_10s")) == len(stored(once, "mean_10s")) < 10
+    for table in ("raw", "mean_10s", "mean_1min"):
+        assert sorted(map(sorted, stored(often, table).values())) == sorted(map(sorted, stored(once, table).values()))
+
+
+def test_a_damaged_part_is_a_hole_in_the_chunk(file: Path) -> None:
+    recorder = HistoryRecorder(file, HistoryConfig())
+    for second in range(100):
+        recorder.add_sample(sample(second))
+        recorder.commit()
+        if second == 50:
+            with closing(sqlite3.connect(file)) as other, other:
+                ids = [row[0] for row in other.execute("SELECT id FROM mean_10s ORDER BY id")]
+                assert len({i >> 20 for i in ids}) == 5
+                columns = [i for i in ids if i >> 20 == sorted({i >> 20 for i in ids})[2]][2:]
+                other.executemany("UPDATE mean_10s SET data = substr(data, 1, 3) WHERE id = ?", [(i,) for i in columns])
+    recorder.finish()
+    (chunk,) = {key for key in stored(file, "mean_10s") if key < 100}
+    assert chunk == 0
+    found = HistoryReader(file).series(WEB, "cpu_idle", ["b"], BEGIN, BEGIN + 100, 10)
+    assert (found.tier, found.series["b"]) == ("10s", (20.0, 20.0, None, *[20.0] * 7))
+
+
+def test_the_moments_of_coarse_tiers_stay_in_memory_only_until_the_next_commit(file: Path) -> None:
+    members = {f"m{i}": float(i) for i in range(100)}
+    recorder = HistoryRecorder(file, HistoryConfig())
+    for second in range(0, 3000, 10):
+        recorder.add_sample(sample(second, pool(second, members)))
+        recorder.commit()
+        assert [len(recorder._chunks[name].moments) for name in ("10s", "1min")] == [0, 0]
+
+
 def test_two_hundred_members_are_read_as_they_were_written(file: Path) -> None:
     many = {f"m{i}": float(i) for i in range(200)}
     fill(HistoryRecorder(file, HistoryConfig()), (sample(s, pool(s, many)) for s in range(300)), every=50)

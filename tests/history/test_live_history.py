@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -23,6 +24,7 @@ from lbdns.history import history_store
 from lbdns.history import live_history as module
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.live_history import MAX_WAITING, LiveHistory
+from lbdns.model.snapshot import Reading
 from lbdns_shared.errors import LbdnsError
 from tests.history.history_samples import BEGIN, pool, sample
 from tests.needs import needs
@@ -237,16 +239,38 @@ async def test_a_locked_file_is_waited_for_by_the_thread_alone(file: Path, monke
         await until(lambda: history.status.ok, record)
 
 
-async def test_a_thread_that_is_stuck_costs_samples_and_no_memory(file: Path) -> None:
+async def test_a_thread_that_is_stuck_costs_samples_and_no_memory(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = threading.Event()
+    run = module._HistoryWriter._run
+
+    def run_later(writer: module._HistoryWriter) -> None:
+        ready.wait(LIMIT)
+        run(writer)
+
+    monkeypatch.setattr(module._HistoryWriter, "_run", run_later)
     history = LiveHistory(file, HistoryConfig(), EventLog(lambda: BEGIN), commit_every=LIMIT)
     await history.start()
     for second in range(10 * MAX_WAITING):
         history.record_sample(sample(second))
     history._events.record("state", "one more")
     assert history.status.dropped == 9 * MAX_WAITING
+    ready.set()
     await history.stop()
     assert [event.text for event in HistoryReader(file).events()] == ["one more"], "samples displace no event"
     assert len(HistoryReader(file).series("web", "score", [], BEGIN, BEGIN + 10_000, 100_000).times) == MAX_WAITING
+
+
+async def test_a_sample_is_released_long_before_the_next_commit(file: Path) -> None:
+    """A sample that waits for a commit keeps an old reading of every member in memory."""
+    history = LiveHistory(file, HistoryConfig(), EventLog(lambda: BEGIN), commit_every=60 * LIMIT)
+    await history.start()
+    reading = Reading(0.5, 1.0, 7)
+    before = sys.getrefcount(reading)
+    history.record_sample(sample(1, pool(1, {"a": 1.0}, readings=(reading,))))
+    await until(lambda: sys.getrefcount(reading) == before)
+    assert not file.exists()
+    await history.stop()
+    assert len(HistoryReader(file).series("web", "score", [], BEGIN, BEGIN + 60, 600).times) == 1
 
 
 async def test_of_very_many_members_fewer_samples_are_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lbdns.model.configuration_files import read_files
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.server.server_configuration import read_configuration, read_settings
 from lbdns_collector.collector_program import load_collector
 from lbdns_shared.errors import ConfigError

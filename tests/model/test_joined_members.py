@@ -43,7 +43,7 @@ def test_the_farm_includes_joined_members(tmp_path: Path) -> None:
     assert farm.hosts["web-1"] == farm.hosts["web-1.hobbit"]
     assert farm.hosts["web-1"].joined
     assert not farm.hosts["gandalf"].joined
-    assert farm.hosts["web-2"].addresses == {"10.0.0.8", "2001:db8::8"}
+    assert farm.hosts["web-2"].addresses == ("10.0.0.8", "2001:db8::8")
     assert [len(pool.members) for pool in configured.pools] == [1], "the configured farm does not change"
     assert names.from_text("web-2.hobbit") not in next(iter(configured.zones.values())).nodes
 
@@ -94,7 +94,7 @@ def test_one_host_in_two_pools_of_a_zone(tmp_path: Path) -> None:
     farm, refused = with_joined(joinable(tmp_path, more), both)
     assert [item for item, _ in refused] == [ONE]
     assert "already joined another pool" in refused[0][1]
-    assert farm.hosts["web-1"].addresses == {"10.0.0.9"}
+    assert farm.hosts["web-1"].addresses == ("10.0.0.9",)
 
 
 def test_changes() -> None:

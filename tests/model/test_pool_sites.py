@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.pool_sites import MAX_ORDERS, PoolSites, same_orders
 from lbdns_shared.errors import ConfigError
 from tests.config.config_files import ZONE, pool_table
+from tests.mmdb_files import database, place
 
 ZONE_FILE = "@ 60 SOA ns hostmaster 1 1h 15m 1w 5m\n@ NS ns\nns A 127.0.0.1\ngandalf A 127.0.0.2\nfrodo A 127.0.0.3\n"
 SITES = '[sites]\norder = ["ber", "nyc", "par"]\nnetworks = "networks"\n'
@@ -85,3 +86,29 @@ def test_orders_that_a_reload_keeps(tmp_path: Path) -> None:
     assert same_orders(None, None) == [0]
     assert same_orders(None, before) == [None]
     assert same_orders(before, None) == [None, None]
+
+
+PLACES = 'database = "places.mmdb"\ncountries = { FR = ["par"], US = ["nyc", "par"] }\n'
+
+
+def test_a_database_decides_outside_the_networks(tmp_path: Path) -> None:
+    records = {"10.0.0.0/8": place("EU", "FR"), "11.0.0.0/8": place("NA", "US"), "12.0.0.0/8": place("EU", "DE")}
+    (tmp_path / "places.mmdb").write_bytes(database(records))
+    sites = pool_sites(tmp_path, "10.1.0.0/16 ber\n", SITES + PLACES)
+    assert sites.orders == (("ber", "par"), ("par", "ber"))
+    found = {
+        text: sites.networks.match(IPv4Address(text)) for text in ("10.1.2.3", "10.128.2.3", "11.1.2.3", "12.1.2.3")
+    }
+    assert {text: match.order[0] for text, match in found.items()} == {
+        "10.1.2.3": "ber", "10.128.2.3": "par", "11.1.2.3": "par", "12.1.2.3": "ber"
+    }  # fmt: skip
+    assert [match.scope for match in found.values()] == [16, 9, 8, 8]
+
+
+def test_mistakes_in_both_files_are_listed(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as found:
+        load_farm(write(tmp_path, "10.1.0.0/16 bre\n", SITES + PLACES))
+    first, second = str(found.value).splitlines()
+    assert "lbdns.toml:7: [sites] database: cannot read " in first
+    assert first.endswith("places.mmdb: No such file or directory")
+    assert "networks:1: 10.1.0.0/16: there is no site 'bre'" in second

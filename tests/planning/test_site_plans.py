@@ -22,7 +22,8 @@ from lbdns.answering.responder import Responder
 from lbdns.choosing.site_shares import HAS_LESS
 from lbdns.counting.answer_counters import count_selections, count_site_answers
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.planning.farm_plans import FarmPlans

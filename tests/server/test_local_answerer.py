@@ -17,7 +17,7 @@ from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.binding import bound_endpoint
 from lbdns.sockets.dns_sockets import open_pair
 from lbdns_shared.endpoint import Endpoint
-from tests.answering.asking import make_query
+from tests.answering.asking import client, make_query
 from tests.answering.farms import hobbit
 from tests.server.clients import ask_udp, udp_socket, until
 
@@ -78,3 +78,18 @@ async def test_a_socket_that_could_not_be_taken_up(monkeypatch: pytest.MonkeyPat
         assert answerer.fault == "not answering on 2 of its sockets"
         udp.close()
         tcp.close()
+
+
+async def test_after_a_reload_common_queries_take_the_fast_path_at_once() -> None:
+    """Otherwise, a busy server would have to drop some of them."""
+    async with answering() as (answerer, here):
+        query = make_query("best.hobbit")
+        assert await ask_udp(here, query)
+        farm = hobbit()
+        table = AnswerTable(farm)
+        sockets = dict.fromkeys(answerer.listeners.numbers)
+        (change,) = [await answerer.prepare(AnsweringConfiguration(farm, table, (), [sockets]))]  # type: ignore[list-item]
+        await commit_all([change])
+        answerer.responder.sheds = lambda: True  # drops whatever needs the slow path
+        assert answerer.responder.table is table
+        assert answerer.responder.respond(query, client())

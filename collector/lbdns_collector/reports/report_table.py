@@ -46,8 +46,8 @@ ACCEPTED: Final = "accepted"
 DUPLICATE: Final = "duplicate"
 RESULTS: Final = (ACCEPTED, *REASONS)
 
-NOBODY: Final = ReportingHost((), frozenset())  # stands for a host that is not in the farm
-STRANGER: Final = ReportingHost((), frozenset(), joined=True)  # stands for a host that has yet to join
+NOBODY: Final = ReportingHost((), ())  # stands for a host that is not in the farm
+STRANGER: Final = ReportingHost((), (), joined=True)  # stands for a host that has yet to join
 FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check rejects all their recorded reports
 
 
@@ -263,7 +263,7 @@ class ReportTable(MemberReadings):
         wanted, full_name = joins.judge(report, source, now)
         joins.request(wanted, now)
         peer.join_request = request
-        peer.host = ReportingHost((full_name,), frozenset(wanted.addresses), joined=True)
+        peer.host = ReportingHost((full_name,), wanted.addresses, joined=True)
         self._peers[report.host] = peer
         self._absent.pop(report.host, None)
 

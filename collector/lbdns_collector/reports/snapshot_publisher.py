@@ -13,9 +13,9 @@ from lbdns.process.duty_cycle import DutyCycle
 
 #: Publishing takes at most about a tenth of a core, and no report waits longer than a second
 PUBLISHING: Final = DutyCycle(10.0, longest=1.0)
-#: Limits how often the readings are copied, which takes longer with more members. A gap of 10 ms delays no answer
-#: noticeably, and a shorter gap costs CPU time
-COPYING: Final = DutyCycle(40.0, longest=0.01)
+#: Gathers changes, because a publication costs nearly as much CPU time for one report as for ten. A gap of 10 ms delays
+#: no answer noticeably
+GATHERING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
@@ -23,7 +23,7 @@ class SnapshotPublisher:
 
     Later changes are collected and published together after a gap.
 
-    The gap is proportional to the time needed for publishing a snapshot. With three members, the gap is one or two
+    The gap is proportional to the time needed for publishing a snapshot. With three members, the gap is a few
     milliseconds; with ten thousand members, it is longer. If the last two snapshots took different times to publish,
     the shorter time determines the gap, so that a single slow publication does not delay the next report.
     """
@@ -67,7 +67,6 @@ class SnapshotPublisher:
         self._timer = None
         started = self._clock()
         snapshot = self._make()
-        made = self._clock()
         try:
             if snapshot.version != self._version:
                 self._version = snapshot.version
@@ -75,5 +74,5 @@ class SnapshotPublisher:
         finally:
             self._finished = self._clock()
             self._pause_before = self._pause
-            copying = COPYING.pause_after(made - started)
-            self._pause = max(PUBLISHING.pause_after(self._finished - started), copying)
+            took = self._finished - started
+            self._pause = max(PUBLISHING.pause_after(took), GATHERING.pause_after(took))

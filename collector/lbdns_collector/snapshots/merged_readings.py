@@ -27,19 +27,23 @@ class MergedReadings:
 
     def __init__(self) -> None:
         self._members: dict[str, _Owned] = {}
+        self._changed: dict[str, Reading] = {}  # since the last call of ``take_changed``
 
-    def merge(self, message: SnapshotMessage, is_alive: Callable[[int], bool]) -> bool:
-        """Take the newer readings of ``message``. Return whether a reading has changed.
+    def merge(self, message: SnapshotMessage, is_alive: Callable[[int], bool]) -> None:
+        """Take the newer readings of ``message``.
 
         ``is_alive`` tells whether the collector with this boot still sends messages.
         """
-        changed = False
         for name, (reading, rank) in message.members.items():
             known = self._members.get(name)
             if known is None or _replaces(message, rank, known, is_alive):
                 self._members[name] = _Owned(reading, rank, message.boot, message.seq)
-                changed = True
-        return changed
+                self._changed[name] = reading
+
+    def take_changed(self) -> Mapping[str, Reading]:
+        """Return the readings that have changed since the last call, by full name."""
+        found, self._changed = self._changed, {}
+        return found
 
     def of(self, members: Collection[str]) -> Mapping[str, Reading]:
         """Return the readings of those of ``members`` (full names) that have one."""
@@ -49,6 +53,7 @@ class MergedReadings:
         """Forget ``members`` (full names)."""
         for name in members:
             self._members.pop(name, None)
+            self._changed.pop(name, None)
 
     def __len__(self) -> int:
         return len(self._members)

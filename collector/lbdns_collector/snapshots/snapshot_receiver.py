@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lbdns.bus.signed_message import MessageKeys, RefusedMessageError
 from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMember, JoinedMembers
 from lbdns.model.overrides import Override
-from lbdns.model.snapshot import Reading
 from lbdns_collector.snapshots.collector_stream import ASK_AGAIN, CollectorStream
 from lbdns_collector.snapshots.merged_readings import MergedReadings
 from lbdns_collector.snapshots.snapshot_messages import (
@@ -133,10 +132,6 @@ class SnapshotReceiver:
             put = [member for boot in sorted(alive) for member in self._joined.get(boot, ())]
             self._last_joined = NO_JOINED_MEMBERS.changed(put=put)
         return self._last_joined
-
-    def snapshot(self, members: Collection[str]) -> Mapping[str, Reading]:
-        """Return the readings of ``members`` (full names)."""
-        return self.readings.of(members)
 
     def _stream(self, message: SnapshotMessage, now: float) -> CollectorStream | None:
         stream = self._streams.get(message.boot)

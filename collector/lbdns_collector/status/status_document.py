@@ -18,12 +18,18 @@ from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, pool_liveness
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.native_extension import AVAILABLE
 from lbdns.planning.explanation import ScoreParts, backup_document, score_parts
 from lbdns.planning.site_explanation import site_documents
 from lbdns.planning.site_plans import SitePlans
 from lbdns.planning.state_reason import reason
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 
+if AVAILABLE:
+    import lbdns_native
+
+#: The document of ``ReportChanges`` if no member in a pool has changed, as JSON
+NO_CHANGES: Final = b'{"pools":[]}'
 #: Seconds between keep-alives on an event stream, for a follower and for a page
 FOLLOWER_KEEP_ALIVE: Final = 2.0
 PAGE_KEEP_ALIVE: Final = 15.0
@@ -321,6 +327,7 @@ class ReportChanges:
 
     def __init__(self, farm: Farm) -> None:
         self.farm = farm
+        self._is_native = AVAILABLE and farm.config.server.plane != "python"
         self._places: dict[str, list[tuple[str, str, str]]] = {}  # full name -> pool, zone, name
         for pool in farm.pools:
             for member in pool.members:
@@ -334,6 +341,14 @@ class ReportChanges:
                 document = pools.setdefault(pool, {"name": pool, "zone": zone, "members": []})
                 document["members"].append({"name": name, **_reported(readings.get(full_name), now, pool)})
         return {"pools": list(pools.values())}
+
+    def encode(self, members: Sequence[str], readings: Mapping[str, Reading], now: float) -> bytes:
+        """Return the document of ``build`` as a single line of JSON."""
+        if self._is_native and isinstance(readings, dict):
+            found = lbdns_native.encode_changes(list(members), readings, self._places, now)
+            if found is not None:
+                return found
+        return to_json(self.build(members, readings, now))
 
 
 def overrides_document(overrides: Overrides) -> dict[str, Any]:

@@ -1,14 +1,20 @@
-"""Reads the status document of another lbdns, for programs that follow it. Strict, and pure."""
+"""Reads the status document of another lbdns, for programs that follow it. Strict, and sans-I/O."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from lbdns.config.server_section import PlaneName
 from lbdns.model.joined_members import NO_JOINED_MEMBERS, JoinedMembers, read_joined_member
 from lbdns.model.overrides import Override, read_override
 from lbdns.model.snapshot import FailedCheck, Reading
+from lbdns.native_extension import AVAILABLE
+
+if AVAILABLE:
+    import lbdns_native
 
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
@@ -32,6 +38,20 @@ def read_status(document: object, now: float) -> dict[str, Reading | None]:
                 failed = (*failed, FailedCheck(_value(pool, "name", str), failure))
             readings[full_name] = _reading(member, now, failed)
     return readings
+
+
+class ChangesReader:
+    """Reads the documents that ``ReportChanges`` writes, natively if it can."""
+
+    def __init__(self, plane: PlaneName) -> None:
+        """``plane`` is the setting ``[server] plane``."""
+        is_native = AVAILABLE and plane != "python"
+        self._native = lbdns_native.ChangesReader(Reading, FailedCheck) if is_native else None
+
+    def read(self, data: bytes, now: float) -> Mapping[str, Reading | None]:
+        """Return what ``read_status`` returns for the JSON text ``data``. Raises ValueError."""
+        found = self._native.read(data, now) if self._native else None
+        return read_status(json.loads(data), now) if found is None else found
 
 
 def read_joined_members(document: object) -> JoinedMembers:

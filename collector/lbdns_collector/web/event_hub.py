@@ -22,6 +22,7 @@ from lbdns.process.background_tasks import end_task
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns_collector.status.status_document import (
     FOLLOWER_KEEP_ALIVE,
+    NO_CHANGES,
     PAGE_KEEP_ALIVE,
     ReportChanges,
     StatusInputs,
@@ -274,9 +275,9 @@ class EventHub:
         some = list(itertools.islice(self._pending, AT_ONCE))
         for name in some:
             del self._pending[name]
-        document = self._changes.build(some, self._sent.readings, time.monotonic())
-        if document["pools"]:
-            self._push("changes", encode_event("changes", to_json(document)))
+        document = self._changes.encode(some, self._sent.readings, time.monotonic())
+        if document != NO_CHANGES:
+            self._push("changes", encode_event("changes", document))
         if self._pending:
             self._turn = asyncio.get_running_loop().call_later(BREATH, self._push_changes)
 

@@ -55,6 +55,11 @@ class BlackHoleWatch:
     member is selected while ``caught`` is set, the caller must call ``probed``.
     """
 
+    __slots__ = (
+        "_bad", "_counted", "_good", "_listened", "_mute_since", "_newest", "_newest_bad", "_page_ignored", "_released",
+        "_wait", "_was_probed", "caught", "probe_at", "selections", "since", "symptom",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.symptom: Symptom | None = None  # shown by its newest reports
         self.caught: Symptom | None = None  # the reason to quarantine it

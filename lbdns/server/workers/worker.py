@@ -160,6 +160,8 @@ class _Worker:
         fresh = {number: adopt(descriptor) for number, descriptor in zip(assignment.fresh, descriptors, strict=True)}
         # In a thread, so that queries are answered during the seconds that a large zone takes
         table = await asyncio.to_thread(_build_table, assignment.farm) if assignment.farm else None
+        if table and self._answerer:
+            await self._answerer.warm_up(table, assignment.secrets)
         self._reply("ready", assignment.generation)
         return _Prepared(assignment, table, fresh)
 

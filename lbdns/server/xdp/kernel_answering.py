@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.message_writer import EMPTY_BODY, Variant, precompiled_variant, truncated
-from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, query_parameters
+from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, QUERY_PARAMETERS
 from lbdns.config import Config
 from lbdns.counting.response_times import BOUNDS
 from lbdns.events.event_log import EventLog
@@ -126,7 +126,7 @@ class KernelAnswering:
                 self._program.take_link(link)
 
     def begin(self, table: AnswerTable) -> None:
-        """Let the kernel answer from ``table`` and its plans, as soon as answers have been precompiled."""
+        """Let the kernel answer from ``table`` and its plans: what has been precompiled, and what will be."""
         if self._program is None:
             return
         with self._failing():
@@ -134,9 +134,9 @@ class KernelAnswering:
             self._program.set_rules(limit_rules(config), cut_variants(config))
             if self._publisher is None:
                 self._publisher = KernelPublisher(self._program, self._fail)
-            table.forget_entries()  # so that each answer is passed to the publisher
             self._publisher.use(table.farm, table.cursors)
-            self._table, table.follower = table, self._publisher
+            self._table = table
+            table.follow_with(self._publisher)
             self._beats = 0
             self._beat()
 
@@ -147,7 +147,7 @@ class KernelAnswering:
         if self._table and self._publisher:
             self._publisher.forget()
         if self._table:
-            self._table.follower = None
+            self._table.follow_with(None)
         self._table = None
 
     def close(self) -> None:
@@ -241,6 +241,6 @@ def limit_rules(config: Config) -> LimitRules:
 def cut_variants(config: Config) -> list[Variant]:
     """Return the truncated response for each kind of query."""
     return [
-        precompiled_variant(truncated(EMPTY_BODY), *query_parameters(kind), False, config.server.payload)
+        precompiled_variant(truncated(EMPTY_BODY), *QUERY_PARAMETERS[kind], False, config.server.payload)
         for kind in range(FIRST_COOKIE_KIND)
     ]

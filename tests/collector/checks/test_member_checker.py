@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.liveness import pool_liveness
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import FailedCheck, Reading, Snapshot

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.report import Kind, Report, encode
 from tests.collector.collector_fixtures import IDLE, KEY, WALL, write_key

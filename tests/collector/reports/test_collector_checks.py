@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from lbdns.model.checked_configuration import CheckedConfiguration
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.process.apply_configuration import apply
 from lbdns_collector.checks import icmp_prober

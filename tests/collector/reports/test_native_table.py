@@ -39,8 +39,8 @@ JOIN: Final = 'join = { names = "web-*", networks = ["127.0.0.0/8"], max = 2, le
 SOURCES: Final = ("127.0.0.1", "127.0.0.18")
 #: A host that is two members, and a host that is the member of another
 TWICE: Final = {
-    "gandalf": ReportingHost(("gandalf.hobbit", "gandalf.mail"), frozenset({"127.0.0.18"})),
-    "saruman": ReportingHost(("bilbo.hobbit",), frozenset({"127.0.0.1"})),
+    "gandalf": ReportingHost(("gandalf.hobbit", "gandalf.mail"), ("127.0.0.18",)),
+    "saruman": ReportingHost(("bilbo.hobbit",), ("127.0.0.1",)),
 }
 LOADED: Final = Score({"capacity_used": Term(60.0, 100.0, "low"), "run_queue_per_core": Term(40.0, 2.0, "low")})
 SCORES: Final = (THESIS, LOADED, Score({"cpu_idle": Term(50.0, 100.0, "high", cap=True)}))

@@ -197,7 +197,7 @@ def test_during_a_rotation_both_keys_count(key: MasterKey) -> None:
     assert accept(make(KEY, OTHER_KEY), datagram(key=key)) == "accepted"
 
 
-FARM_6 = {"arwen": ReportingHost(("arwen.hobbit",), frozenset({"192.0.2.9", "2001:db8::9", "fe80::9"}))}
+FARM_6 = {"arwen": ReportingHost(("arwen.hobbit",), ("192.0.2.9", "2001:db8::9", "fe80::9"))}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_kinds(reports: list[tuple[Kind, str, dict[str, float]]], expected: tupl
 
 
 def test_a_host_in_two_zones_reports_for_both() -> None:
-    table = ReportTable({"gandalf": ReportingHost(("gandalf.hobbit", "gandalf.shire"), frozenset())}, (KEY,), THESIS)
+    table = ReportTable({"gandalf": ReportingHost(("gandalf.hobbit", "gandalf.shire"), ())}, (KEY,), THESIS)
     accept(table, datagram())
     assert set(table.snapshot().readings) == {"gandalf.hobbit", "gandalf.shire"}
 
@@ -159,7 +159,7 @@ def test_reconfigure_keys() -> None:
 def test_reconfigure_addresses() -> None:
     table = make()
     assert accept(table, datagram(seq=1), source=ADDRESSES["gandalf"]) == "accepted"
-    table.reconfigure({"gandalf": ReportingHost(("gandalf.hobbit",), frozenset({"192.0.2.77"}))}, (), THESIS)
+    table.reconfigure({"gandalf": ReportingHost(("gandalf.hobbit",), ("192.0.2.77",))}, (), THESIS)
     assert accept(table, datagram(seq=2), source=ADDRESSES["gandalf"]) == "bad_tag"
     assert accept(table, datagram(seq=2), source="192.0.2.77") == "accepted"
 

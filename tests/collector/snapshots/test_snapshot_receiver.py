@@ -50,7 +50,7 @@ def test_everybody_is_asked_until_somebody_replies() -> None:
     [again] = stage.requests(NOW + 10)
     assert again.nonce != request.nonce
     stage.take(part(5, nonce=request.nonce, members={GANDALF: (reading(66), rank(1))}), NOW + 10)
-    assert stage.receiver.snapshot([GANDALF])[GANDALF].score == 66
+    assert stage.receiver.readings.of([GANDALF])[GANDALF].score == 66
     assert stage.receiver.alive(NOW + 10) == ["one"]
     assert stage.requests(NOW + 11) == []
 
@@ -68,7 +68,7 @@ def test_parts_with_a_nonce_of_nobody_are_replays() -> None:
 def test_recorded_changes_do_not_count_after_a_restart() -> None:
     stage = Stage()
     assert not stage.take(message(9, gandalf=(50, 1)))
-    assert not stage.receiver.snapshot([GANDALF])
+    assert not stage.receiver.readings.of([GANDALF])
     assert stage.receiver.alive(NOW) == []
 
 

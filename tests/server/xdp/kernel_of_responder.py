@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Final
 
 from lbdns.answering.message_writer import EMPTY_BODY, Variant, precompiled_variant, truncated
-from lbdns.answering.query_shapes import query_parameters
+from lbdns.answering.query_shapes import QUERY_PARAMETERS
 from lbdns.answering.responder import Responder
 from lbdns.server.xdp.kernel_answers import KernelAnswers, TableSizes
 from lbdns.server.xdp.kernel_plan import KernelPlan
@@ -26,7 +26,7 @@ PAYLOAD: Final = 1232
 
 def truncated_variants() -> list[Variant]:
     return [
-        precompiled_variant(truncated(EMPTY_BODY), *query_parameters(kind), False, PAYLOAD) for kind in range(KINDS)
+        precompiled_variant(truncated(EMPTY_BODY), *QUERY_PARAMETERS[kind], False, PAYLOAD) for kind in range(KINDS)
     ]
 
 

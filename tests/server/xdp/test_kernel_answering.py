@@ -171,7 +171,7 @@ async def test_answers_that_were_known_before_are_published_too(monkeypatch: pyt
     kernel = Kernel(monkeypatch, farm_with())
     kernel.responder.respond(make_query("bilbo.hobbit"), client())
     kernel.begin()
-    assert [kernel.ask("bilbo.hobbit") for _ in range(2)] == [False, True]
+    assert kernel.ask("bilbo.hobbit")
     kernel.answering.close()
 
 

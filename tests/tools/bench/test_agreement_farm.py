@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.bench.agreement_farm import COLLECTORS, MEMBERS, OWN, SHARED, faked, places_of, write_program
 from lbdns_tools.bench.agreement_network import Place

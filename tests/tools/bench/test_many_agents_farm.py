@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_tools.bench.many_agents_farm import PROBED, ManyAgentsFarm, ScaleCase
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_tools.bench.page_reader_cost import _farm, page_farm, per_second, reader_counts, summary
 from lbdns_tools.bench.page_readers import DummyServer, PageReaders
 from lbdns_tools.free_ports import free_port

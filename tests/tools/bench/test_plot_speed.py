@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.history.history_reader import HistoryReader
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_tools.bench import plot_speed
 from lbdns_tools.bench.plot_speed import POOL, plot_farm, record_until_now
 from tests.needs import needs

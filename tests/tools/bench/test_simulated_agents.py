@@ -57,8 +57,19 @@ def test_reports_are_spread_over_the_interval() -> None:
 def test_a_late_sender_sends_no_burst() -> None:
     schedule = SenderSchedule(1000, 1.0)
     assert schedule.due(2.0, 0) == 1000 * LONGEST_DELAY
-    assert schedule.behind == pytest.approx(2.0 - STEP)
+    assert schedule.behind == pytest.approx(2.0 - STEP - 0.001)
     assert schedule.due(2.01, 50) == 10
+
+
+@pytest.mark.parametrize(("agents", "interval"), [(1, 1.0), (1, 60.0), (3, 1.0)])
+def test_a_few_agents_report_too(agents: int, interval: float) -> None:
+    schedule, sent = SenderSchedule(agents, interval), 0
+    for step in range(round(2 * interval / STEP) + 2):
+        due = schedule.due(step * STEP, sent)
+        sent += due
+        assert due <= 1
+    assert sent == 2 * agents
+    assert schedule.behind == pytest.approx(0.0, abs=1e-6)
 
 
 def test_the_processes_send_until_they_are_stopped() -> None:

@@ -12,7 +12,7 @@ from lbdns_shared.keys import new_master_key
 from lbdns_shared.report import Report, encode
 from lbdns_tools.faults.bus_flood import REASONS, reports
 
-HOSTS = {host: ReportingHost((f"{host}.hobbit",), frozenset()) for host in ("frodo", "gandalf")}
+HOSTS = {host: ReportingHost((f"{host}.hobbit",), ()) for host in ("frodo", "gandalf")}
 
 
 def test_every_report_is_rejected_for_its_reason() -> None:

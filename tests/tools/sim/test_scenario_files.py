@@ -59,6 +59,15 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert (other.load, other.servers) == (0.7, servers)
 
 
+def test_the_servers_of_the_backup_come_last(tmp_path: Path) -> None:
+    servers = (
+        '[[server]]\nname = "b1"\nbackup = true\n[[server]]\nname = "s1"\n[[server]]\nname = "s2"\nbackup = false\n'
+    )
+    (scenario,) = read_farm(farm(tmp_path, servers))
+    assert [server.name for server in scenario.servers] == ["s1", "s2", "b1"]
+    assert scenario.backup_members == (2,)
+
+
 def test_sites_of_servers_and_of_clients(tmp_path: Path) -> None:
     servers = '[[server]]\nname = "b1"\nsite = "ber"\n[[server]]\nname = "p1"\nsite = "par"\n'
     (scenario,) = read_farm(farm(tmp_path, f"{servers}[requests.sites]\npar = 3\n[sites]\nnear = 2\nfar = 80.5\n"))
@@ -89,6 +98,11 @@ def test_a_server_is_enough(tmp_path: Path) -> None:
         ("[[server]]\n[requests]\nload = 0.5\nrate = 3\n", "rate: rate and load cannot be combined"),
         ('[[server]]\n[requests]\nclients = "closd:3"\n', "Perhaps you meant 'closed'?"),
         ("[[server]]\n[report]\n", "farm.toml:2: report: unknown key. Perhaps you meant 'reports'?"),
+        ("[[server]]\nbackup = true\n", "every server is a backup"),
+        (
+            '[[server]]\nsite = "ber"\n[[server]]\nsite = "par"\nbackup = true\n',
+            "a pool with sites cannot have a backup; remove site or backup",
+        ),
         ('[[server]]\nsite = "ber"\n[[server]]\n', "some servers have a site, and others have none"),
         (
             '[[server]]\nsite = "ber"\n[requests.sites]\nbr = 1\n',

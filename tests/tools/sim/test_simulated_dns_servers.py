@@ -1,4 +1,4 @@
-"""Tests of farms with sites: who gets which site, when sites fill, die and come back."""
+"""Tests of farms with sites or with a backup: who gets which servers, when they fill, die and come back."""
 
 from __future__ import annotations
 
@@ -102,3 +102,40 @@ def test_a_seed_is_a_run(servers: int) -> None:
     scenario = replace(CALM, dns_servers=servers, loss=0.1, check=True, check_few=True, duration=10.0)
     for policy in ("best", "best:nearest"):
         assert simulate(scenario, policy, 3) == simulate(scenario, policy, 3)
+
+
+def spilled(result: SimulationResult, begin: float, end: float) -> list[float]:
+    """Return the share of the answers that goes to the backup, for each second from ``begin`` to ``end``."""
+    return [1 - moment.kept[0] for moment in result.moments if begin < moment.time <= end]
+
+
+def test_a_full_pool_and_a_dead_pool_use_their_backup_and_let_it_go_without_flapping() -> None:
+    best = preset("backup", "best")
+    assert best.backup is not None
+    assert max(spilled(best, 20, 39)) == 0, "the pool carries its usual load alone"
+    assert 0.2 < min(spilled(best, 60, 90)) <= max(spilled(best, 60, 90)) < 0.4, "the excess of a full pool"
+    assert max(spilled(best, 110, 130)) == 0, "the pool lets its backup go"
+    assert min(spilled(best, 140, 160)) == 1, "the pool has no usable member"
+    returning = spilled(best, 160, 220)
+    assert returning == sorted(returning, reverse=True), "clients return step by step, and none leaves again"
+    assert returning[-1] == 0
+    assert best.backup.swings == 3, "each cause makes the share fall and rise once"
+    assert best.backup.seconds < 0.6 * 200
+
+
+def test_a_backup_keeps_requests_from_failing() -> None:
+    best, alone, anywhere = (preset("backup", policy) for policy in ("best", "best:alone", "best:anywhere"))
+    assert best.failed < 0.15 * alone.failed
+    assert best.failed < 0.25 * anywhere.failed, "a single pool fails open when most of its members die"
+    assert alone.backup is not None
+    assert (alone.backup.requests, alone.backup.seconds) == (0, 0)
+    assert anywhere.backup is not None
+    assert anywhere.backup.requests > 0.4
+
+
+def test_a_backup_on_several_dns_servers() -> None:
+    scenario = replace(PRESETS["backup"].scenarios[0], dns_servers=2, loss=0.05, duration=90.0, outages=())
+    result = simulate(scenario, "best", 1)
+    assert result == simulate(scenario, "best", 1)
+    assert result.backup is not None
+    assert result.backup.swings == 1

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from lbdns_tools.sim.event_engine import simulate
 from lbdns_tools.sim.policy_replay import answered, replay
-from lbdns_tools.sim.simulation_output import SimulationRow, as_csv, as_json, show, show_replay, show_sites
+from lbdns_tools.sim.simulation_output import SimulationRow, as_csv, as_json, show, show_backup, show_replay, show_sites
 from lbdns_tools.sim.simulation_results import average_runs
 from lbdns_tools.sim.simulation_scenario import FARMS, Scenario, ServerSpec, SimulatedClients
 from tests.tools.sim.made_up_recordings import record
@@ -66,6 +66,20 @@ def test_sites_have_a_table_columns_and_a_list() -> None:
     assert [site["site"] for site in document["cells"][0]["sites"]] == ["[red]ber", "par"]
     assert "sites" not in document["cells"][1]
     assert {"local_par", "failed_par", "p95_ms_[red]ber"} <= set(as_csv(rows).splitlines()[0].split(","))
+
+
+def test_a_backup_has_a_table_columns_and_an_object() -> None:
+    servers = (ServerSpec("a"), ServerSpec("b", backup=True))
+    rows = [row(replace(SHORT, servers=servers)), row(SHORT)]
+    text = io.StringIO()
+    show_backup(rows, Console(file=text, width=200))
+    heading, *cells = [line.split() for line in text.getvalue().splitlines()[1:] if "─" not in line and line.strip()]
+    assert heading[-4:] == ["requests,", "%", "seconds", "swings"]
+    assert len(cells) == 1, "the second farm has no backup"
+    document = as_json(rows, (), None, ())
+    assert document["cells"][0]["backup"].keys() == {"requests", "seconds", "swings"}
+    assert "backup" not in document["cells"][1]
+    assert {"backup_requests", "backup_swings"} <= set(as_csv(rows).splitlines()[0].split(","))
 
 
 def test_the_document_holds_what_there_is() -> None:

@@ -137,6 +137,10 @@ def test_a_replay_takes_the_recorded_times() -> None:
             "no site named 'pari'",
         ),
         (RequestedStudy(servers="T3", policies=("best:nearest",)), "best:nearest: the servers have no sites"),
+        (RequestedStudy(servers="T3", policies=("best:alone",)), "best:alone: the servers have no backup"),
+        (RequestedStudy(servers="T3", policies=("best:anywhere",)), "best:anywhere: the servers have no sites and no"),
+        (RequestedStudy(preset="full-site", policies=("best:alone",)), "best:alone: the servers have no backup"),
+        (RequestedStudy(preset="backup", policies=("best:nearest",)), "best:nearest: the servers have no sites"),
         (
             RequestedStudy(servers="T3", fields={"outages": (Outage("s1", 500.0),)}),
             "must begin before the run ends at 140 s",

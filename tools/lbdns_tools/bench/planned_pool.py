@@ -20,7 +20,8 @@ from typing import Any, Final, cast
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.answering.plane import choose_plane
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.planning.planner import Planner
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table

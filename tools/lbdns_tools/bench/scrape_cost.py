@@ -20,7 +20,8 @@ from prometheus_client.registry import Collector as Registry
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.events.event_log import EventLog
-from lbdns.model.farm import Farm, load_farm
+from lbdns.model.farm import Farm
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_status import ServerStatus

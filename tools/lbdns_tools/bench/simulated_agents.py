@@ -95,16 +95,17 @@ class SenderSchedule:
 
     def __init__(self, agents: int, interval: float) -> None:
         self._rate = agents / interval
+        self._longest = max(LONGEST_DELAY, 2 / self._rate)  # time for one report at least
         self._delay = 0.0  # seconds by which the schedule has been delayed
         self.behind = 0.0  # longest delay of a report
 
     def due(self, now: float, sent: int) -> int:
         """Return the number of reports to send now. If they are late, they delay all later reports."""
         late = now - self._delay - sent / self._rate
-        self.behind = max(self.behind, late - STEP)
-        if late > LONGEST_DELAY:
-            self._delay += late - LONGEST_DELAY
-            late = LONGEST_DELAY
+        self.behind = max(self.behind, late - 1 / self._rate - STEP)
+        if late > self._longest:
+            self._delay += late - self._longest
+            late = self._longest
         return int(late * self._rate + 1e-9)
 
 

@@ -33,9 +33,7 @@ TICK: Final = 0.25  # seconds per unit of an input's time byte
 KEY: Final = MasterKey(bytes(range(KEY_LENGTH)))
 WALL: Final = 1_800_000_000.0  # Unix seconds at the beginning of an input
 SOURCE: Final = "192.0.2.16"
-HOSTS: Final = {
-    name: ReportingHost((f"{name}.hobbit",), frozenset({SOURCE})) for name in ("bilbo", "frodo", "web-1.rack_2", "0")
-}
+HOSTS: Final = {name: ReportingHost((f"{name}.hobbit",), (SOURCE,)) for name in ("bilbo", "frodo", "web-1.rack_2", "0")}
 METRICS: Final = (*THESIS.terms, "load1", "requests_total", "net_rx")
 KEYS: Final = ("boot", "seq", "time", "interval", "kind", "metrics", "alarm")
 WORDS: Final = (

@@ -22,7 +22,7 @@ from lbdns_tools.sim.simulated_requests import (
     RequestFlow,
     through_caches,
 )
-from lbdns_tools.sim.simulation_results import FarmMoment, SimulationResult
+from lbdns_tools.sim.simulation_results import BackupFigures, FarmMoment, SimulationResult
 from lbdns_tools.sim.simulation_scenario import DEADLINE, Outage, Scenario
 
 
@@ -189,10 +189,22 @@ class _SimulationRun:
             requests=requests,
             shares={name: sent / max(1, requests) for name, sent in zip(names, flow.sent, strict=True)},
             sites=tuple(sites),
+            backup=self._backup_figures(),
             answers=lookups.answers,
             few=lookups.few,
             highest=lookups.highest,
             reports=self._reports.count,
             late_answers=lookups.late_answers,
             moments=tuple(self._moments),
+        )
+
+    def _backup_figures(self) -> BackupFigures | None:
+        backup, warm_up = self._scenario.backup_members, self._scenario.warm_up
+        if not backup:
+            return None
+        sent, moments = self._flow.sent, [moment for moment in self._moments if moment.time > warm_up]
+        return BackupFigures(
+            requests=sum(sent[i] for i in backup) / max(1, sum(sent)),
+            seconds=sum(any(moment.answers[i] for i in backup) for moment in moments),
+            swings=swings(moments, warm_up, 0),
         )

@@ -60,6 +60,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             backlog=table.integer("backlog", BACKLOG, 0, 1_000_000),
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
             site=table.string("site", ""),
+            backup=table.flag("backup", False),
             quota=table.number("quota", 0.0, 1e-3, scenario_parsers.MAX_SPEED) if "quota" in table.values else 0.0,
         )
         if server.name in (other.name for other in servers):
@@ -68,9 +69,14 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
         table.end()
     if len({server.site == "" for server in servers}) > 1:
         root.wrong("server", "some servers have a site, and others have none; give each of them a site")
+    if any(server.backup for server in servers):
+        if all(server.backup for server in servers):
+            root.wrong("server", "every server is a backup; at least one must be a member of the pool itself")
+        if any(server.site for server in servers):
+            root.wrong("server", "a pool with sites cannot have a backup; remove site or backup")
     if not root.values.get("server"):
         root.wrong("server", "at least one [[server]] is required, with name, speed and cores")
-    return tuple(servers)
+    return tuple(sorted(servers, key=lambda server: server.backup))
 
 
 def _clients(table: TomlTable) -> SimulatedClients:

@@ -12,7 +12,7 @@ from lbdns.policies import POLICIES
 from lbdns.text.suggestions import nearest
 from lbdns_agent.alarm_conditions import parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
-from lbdns_tools.sim.simulated_dns import ORACLE, SITE_RULES
+from lbdns_tools.sim.simulated_dns import ORACLE, RULES
 from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Slowdown, Surge
 
@@ -191,7 +191,7 @@ def parse_workloads(text: str) -> tuple[str, ...]:
 
 def parse_policies(text: str) -> tuple[str, ...]:
     """Parse comma-separated policies, each of which may be followed by a rule for sites, as in ``best:nearest``."""
-    with_rules = (f"{policy}:{rule}" for policy in POLICIES for rule in SITE_RULES)
+    with_rules = (f"{policy}:{rule}" for policy in POLICIES for rule in RULES)
     return _each_of(text, "policy", (*POLICIES, ORACLE, *with_rules))
 
 

@@ -211,6 +211,9 @@ def _print(
     if any(row.cell.sites for row in rows):
         console.print()
         simulation_output.show_sites(rows, console)
+    if any(row.cell.backup for row in rows):
+        console.print()
+        simulation_output.show_backup(rows, console)
     if options["plot"] is not None:
         console.print(f"plot: {options['plot']}", markup=False)
 

@@ -16,6 +16,7 @@ from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_checks import SimulatedChecks
 from lbdns_tools.sim.simulated_dns_servers import (
+    BackupDnsServer,
     NearestDnsServer,
     PoolSettings,
     SimulatedDns,
@@ -30,14 +31,14 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 ORACLE: Final = "oracle"
 
 
-#: Ways to use the sites of a farm other than lbdns's own, written after a policy, as in ``best:nearest``
-NEAREST, ANYWHERE = "nearest", "anywhere"
-SITE_RULES: Final = (NEAREST, ANYWHERE)
+#: Ways to use the sites or the backup of a farm other than lbdns's own, written after a policy, as in ``best:nearest``
+NEAREST, ALONE, ANYWHERE = "nearest", "alone", "anywhere"
+RULES: Final = (NEAREST, ALONE, ANYWHERE)
 
 
 def split_rule(policy: str) -> tuple[str, str]:
-    """Split a policy such as ``best:nearest`` into the policy and the rule for sites, which is empty for lbdns's own
-    rule."""
+    """Split a policy such as ``best:nearest`` into the policy and the rule for sites or the backup, which is empty for
+    lbdns's own rule."""
     name, _, rule = policy.partition(":")
     return name, rule
 
@@ -68,6 +69,11 @@ class SimulatedLookups:
             return NearestDnsServer(scenario, name, chance)
         if scenario.sites and not rule:
             return SiteDnsServer(scenario, name, chance)
+        if scenario.backup_members and not rule:
+            return BackupDnsServer(scenario, name, chance)
+        if rule == ALONE:
+            own = self._names[: -len(scenario.backup_members)]
+            return SimulatedDnsServer(own, name, PoolSettings.of(scenario), chance)
         return SimulatedDnsServer(self._names, name, PoolSettings.of(scenario), chance)
 
     def look_up(self, now: float, origin: int = 0) -> int:
@@ -123,8 +129,10 @@ class SimulatedLookups:
         return len(self._recent) <= LIGHT * AVERAGE / self._scenario.interval
 
     def kept(self) -> tuple[float, ...]:
-        """Return, for the clients near each site, which share of the answers is decided to name this site's members."""
-        return tuple(mean(dns.kept(origin) for dns in self._dns) for origin in range(len(self._scenario.sites)))
+        """Return, for the clients near each site, which share of the answers is decided to name this site's members. If
+        the pool has a backup, return the share of the pool's own members instead."""
+        count = len(self._scenario.sites) or bool(self._scenario.backup_members)
+        return tuple(mean(dns.kept(origin) for dns in self._dns) for origin in range(count))
 
     def _shortest_queue(self, origin: int) -> int:
         expected = [server.expected() if server.up else math.inf for server in self._servers]

@@ -13,6 +13,7 @@ from lbdns.choosing.chooser import Chooser
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.planning.backup_plans import BackupPlans
 from lbdns.planning.site_plans import SitePlans
 from lbdns.policies.highest_scores import SAME_SCORE
 from lbdns_tools.sim.simulation_scenario import Scenario
@@ -41,7 +42,8 @@ class SimulatedDns(Protocol):
         """Return whether ``member`` is a candidate and no other candidate has a clearly higher score."""
 
     def kept(self, origin: int) -> float:
-        """Return which share of the answers to clients near the site ``origin`` is decided to name its members."""
+        """Return which share of the answers to clients near the site ``origin`` is decided to name its members, or the
+        pool's own members if it has a backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class SimulatedDnsServer:
     ) -> None:
         self._members, self._policy = members, policy
         self._snapshot = Snapshot(0, {})
-        self._chooser = Chooser(
+        self.chooser = Chooser(
             members,
             settings.stale_after,
             settings.min_usable,
@@ -88,7 +90,7 @@ class SimulatedDnsServer:
 
     @property
     def next_change(self) -> float:
-        return self._chooser.next_change
+        return self.chooser.next_change
 
     def reading(self, member: str) -> Reading | None:
         return self._snapshot.readings.get(member)
@@ -98,7 +100,7 @@ class SimulatedDnsServer:
         self.update(now)
 
     def update(self, now: float) -> None:
-        if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
+        if self.chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
             self._plan(now)
 
     def look_up(self, origin: int) -> int:
@@ -106,23 +108,23 @@ class SimulatedDnsServer:
 
     def is_highest(self, member: int) -> bool:
         readings = [self._snapshot.readings.get(name) for name in self._members]
-        scores = {i: (r.score or 0) if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
+        scores = {i: (r.score or 0) if (r := readings[i]) else 0 for i in self.chooser.liveness.candidates}
         return member in scores and scores[member] >= max(scores.values()) - SAME_SCORE
 
     def kept(self, origin: int) -> float:
-        return 0.0  # sites play no part
+        return 0.0  # neither sites nor a backup play a part
 
     @property
     def has_usable_members(self) -> bool:
         """Whether a member is usable."""
-        return "usable" in self._chooser.liveness.states
+        return "usable" in self.chooser.liveness.states
 
     def _new_cursor(self) -> PlanCursor:
         return PlanCursor(len(self._members))
 
     def _plan(self, now: float) -> None:
-        plan = self._chooser.plan(self._policy, self.cursor.selections(), now)
-        self.cursor.set_plan(plan, self._chooser.liveness.candidates)
+        plan = self.chooser.plan(self._policy, self.cursor.selections(), now)
+        self.cursor.set_plan(plan, self.chooser.liveness.candidates)
 
 
 class SiteDnsServer(SimulatedDnsServer):
@@ -137,11 +139,11 @@ class SiteDnsServer(SimulatedDnsServer):
 
     @property
     def next_change(self) -> float:
-        return min(self._chooser.next_change, self._plans.due_at) if self._is_outdated else self._chooser.next_change
+        return min(self.chooser.next_change, self._plans.due_at) if self._is_outdated else self.chooser.next_change
 
     def update(self, now: float) -> None:
-        self._is_outdated |= self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now)
-        if self._is_outdated and self._plans.is_due(self._chooser, now):
+        self._is_outdated |= self.chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now)
+        if self._is_outdated and self._plans.is_due(self.chooser, now):
             self._plan(now)
 
     def look_up(self, origin: int) -> int:
@@ -157,8 +159,8 @@ class SiteDnsServer(SimulatedDnsServer):
 
     def _plan(self, now: float) -> None:
         self._is_outdated = False
-        self._plans.update(self._chooser, now)
-        self._plans.end_and_plan(self._policy, self.cursor, self._chooser, now)
+        self._plans.update(self.chooser, now)
+        self._plans.end_and_plan(self._policy, self.cursor, self.chooser, now)
 
 
 class NearestDnsServer:
@@ -200,6 +202,53 @@ class NearestDnsServer:
     def _site(self, origin: int) -> int:
         order = (*range(origin, len(self._pools)), *range(origin))
         return next((site for site in order if self._pools[site].has_usable_members), origin)
+
+
+class BackupDnsServer(SimulatedDnsServer):
+    """A simulated DNS server for a pool with a backup, to which it spills by load, as lbdns does it."""
+
+    def __init__(self, scenario: Scenario, policy: str, chance: Random) -> None:
+        names, settings = tuple(server.name for server in scenario.servers), PoolSettings.of(scenario)
+        members = len(names) - len(scenario.backup_members)
+        self._backup_names = frozenset(names[members:])
+        self._backup = SimulatedDnsServer(names[members:], policy, settings, chance)
+        self._plans = BackupPlans("backup", names, members)
+        self._size = len(names)
+        super().__init__(names[:members], policy, settings, chance)
+
+    @property
+    def next_change(self) -> float:
+        return min(self.chooser.next_change, self._backup.next_change)
+
+    def reading(self, member: str) -> Reading | None:
+        return self._backup.reading(member) if member in self._backup_names else super().reading(member)
+
+    def receive(self, member: str, reading: Reading, now: float) -> None:
+        if member not in self._backup_names:
+            super().receive(member, reading, now)
+            return
+        self._backup.receive(member, reading, now)
+        self._update(now, is_fresh=True)
+
+    def update(self, now: float) -> None:
+        self._backup.update(now)
+        self._update(now, is_fresh=False)
+
+    def kept(self, origin: int) -> float:
+        return 1 - self._plans.spillover.share
+
+    def _update(self, now: float, is_fresh: bool) -> None:
+        """Make a new plan if needed. ``is_fresh`` states whether the backup has a new plan."""
+        changed = self.chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now)
+        changed |= self._plans.update(self.chooser, self._backup.chooser, now)
+        if changed or (is_fresh and self._plans.is_used):
+            self._plan(now)
+
+    def _new_cursor(self) -> PlanCursor:
+        return PlanCursor(self._size)
+
+    def _plan(self, now: float) -> None:
+        self._plans.end_and_plan(self._policy, self.cursor, self.chooser, self._backup.chooser, now)
 
 
 def members_by_site(scenario: Scenario) -> dict[str, tuple[int, ...]]:

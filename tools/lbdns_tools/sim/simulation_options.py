@@ -107,8 +107,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "NAME,...",
         parsers.parse_policies,
         "Comma-separated policies to compare; 'oracle' is also allowed. If the farm has sites, ':nearest' after a "
-        "policy selects the nearest site whatever its load, and ':anywhere' disregards sites. [default: "
-        "best,round_robin,oracle]",
+        "policy selects the nearest site whatever its load. If it has a backup, ':alone' never uses it. ':anywhere' "
+        "disregards both. [default: best,round_robin,oracle]",
     ),
     _option("--interval", "S", click.FloatRange(0.01, 3600), "Report interval of the agents in seconds. [default: 1]"),
     _option(

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.scenario_parsers import clients_text
-from lbdns_tools.sim.simulation_results import FIGURES, SITE_FIGURES, SeedAverage
+from lbdns_tools.sim.simulation_results import BACKUP_FIGURES, FIGURES, SITE_FIGURES, SeedAverage
 from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec
 from lbdns_tools.sim.simulation_study import load_of
 
@@ -50,16 +50,20 @@ class SimulationRow:
 
     def as_json(self) -> dict[str, Any]:
         cell = asdict(self.cell)
-        if not cell["sites"]:
-            del cell["sites"]
+        for key in ("sites", "backup"):
+            if not cell[key]:
+                del cell[key]
         return {"policy": self.cell.policy, "seeds": self.cell.seeds} | cell | self.labels()
 
     def columns(self) -> dict[str, float]:
         """Return the shares of the servers and the results of the sites as columns of CSV."""
         shares = {f"share_{name}": share for name, share in self.cell.shares.items()}
-        return shares | {
-            f"{name}_{site.site}": getattr(site, name) for site in self.cell.sites for name in SITE_FIGURES
-        }
+        backup = {f"backup_{name}": getattr(self.cell.backup, name) for name in BACKUP_FIGURES if self.cell.backup}
+        return (
+            shares
+            | backup
+            | {f"{name}_{site.site}": getattr(site, name) for site in self.cell.sites for name in SITE_FIGURES}
+        )
 
 
 def as_json(
@@ -137,6 +141,23 @@ def show_sites(rows: Sequence[SimulationRow], console: Console) -> None:
                 f"{site.swings:.1f}",
             )
         table.add_section()
+    console.print(table)
+
+
+def show_backup(rows: Sequence[SimulationRow], console: Console) -> None:
+    """Print a table of how much each policy uses the backup."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
+    table.title, table.title_justify, table.title_style = "Use of the backup", "left", ""
+    varying = _varying(rows)
+    for heading in (*dict(varying), "policy"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("requests, %", "seconds", "swings"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        labels = [*(text_of(row) for _, text_of in varying), row.cell.policy]
+        if use := row.cell.backup:
+            figures = f"{100 * use.requests:.1f}", f"{use.seconds:.0f}", f"{use.swings:.1f}"
+            table.add_row(*map(Text, labels), *figures)
     console.print(table)
 
 

@@ -75,6 +75,9 @@ SITES: Final = (*_site("berlin", 6), *_site("paris", 3), *_site("tokyo", 2))
 #: lbdns's rule; the nearest site whatever its load; and, without regard to sites, the same policy and a rotation
 SITE_POLICIES: Final = ("best", "best:nearest", "best:anywhere", "round_robin:anywhere")
 
+#: Four servers, and a backup pool of three
+WITH_BACKUP: Final = tuple(ServerSpec(f"s{n}", 1.0, 2, backup=n > 4) for n in range(1, 8))
+
 T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
 
 PRESETS: Final[Mapping[str, SimulationStudy]] = {
@@ -120,6 +123,20 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
     "dns-servers": SimulationStudy(
         "Ten unequal servers at load 0.85, with one, two or four independent DNS servers.",
         tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4)),
+    ),
+    "backup": SimulationStudy(
+        "A pool of four servers with a backup pool. The request rate doubles for 50 s; later, the whole pool fails for "
+        "30 s.",
+        (
+            Scenario(
+                WITH_BACKUP,
+                load=0.35,
+                duration=200.0,
+                surges=(Surge(40.0, 90.0, 2.0),),
+                outages=tuple(Outage(server.name, 130.0, 160.0) for server in WITH_BACKUP if not server.backup),
+            ),
+        ),
+        ("best", "best:alone", "best:anywhere"),
     ),
     "full-site": SimulationStudy(
         "Three sites at load 0.45. The clients near one site send 2.2 times as many requests for a minute.",

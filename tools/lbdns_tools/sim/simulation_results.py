@@ -12,6 +12,9 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 #: The fields of a site's results that are averaged over the seeds
 SITE_FIGURES: Final = ("requests", "local", "failed", "mean_ms", "p95_ms", "swings")
 
+#: The fields of the use of a backup that are averaged over the seeds
+BACKUP_FIGURES: Final = ("requests", "seconds", "swings")
+
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
@@ -22,7 +25,7 @@ class FarmMoment:
     load: tuple[int, ...]  # requests that are being processed or waiting
     responses: int
     response_s: float  # the sum of the response times
-    kept: tuple[float, ...] = ()  # by site: the share of its clients that are decided to stay in it
+    kept: tuple[float, ...] = ()  # by site: the share of its clients that are decided to stay in it; or in the pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,15 @@ class SiteFigures:
     mean_ms: float
     p95_ms: float
     swings: float  # how often the share of the clients that stay in the site has turned
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFigures:
+    """How much a pool uses its backup."""
+
+    requests: float  # share of the requests that the backup's servers got
+    seconds: float  # during which answers named the backup's servers
+    swings: float  # how often the share of the answers that name the pool's own servers has turned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +65,7 @@ class RunFigures:
     requests: float
     shares: Mapping[str, float]  # of the requests, by server
     sites: tuple[SiteFigures, ...] = ()  # empty if the farm has no sites
+    backup: BackupFigures | None = None  # None if the pool has no backup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,5 +108,8 @@ def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
             SiteFigures(runs[0].site, **{name: mean([getattr(run, name) for run in runs]) for name in SITE_FIGURES})
             for runs in zip(*(r.sites for r in results), strict=True)
         ),
+        backup=BackupFigures(**{name: mean([getattr(use, name) for use in used]) for name in BACKUP_FIGURES})
+        if (used := [r.backup for r in results if r.backup])
+        else None,
         **{name: mean([getattr(r, name) for r in results]) for name in FIGURES},
     )

@@ -31,6 +31,7 @@ class ServerSpec:
     background: float = 0.0  # constant number of runnable tasks of other work
     site: str = ""  # its site; empty if the farm has no sites
     quota: float = 0.0  # CPU seconds per second, as of a control group; 0: no limit
+    backup: bool = False  # a member of the backup pool; the servers of the pool itself come first
 
     @property
     def usable_cores(self) -> float:
@@ -152,6 +153,11 @@ class Scenario:
     def sites(self) -> tuple[str, ...]:
         """The sites in the order of the servers. It is empty if the farm has no sites."""
         return tuple(dict.fromkeys(server.site for server in self.servers if server.site))
+
+    @property
+    def backup_members(self) -> tuple[int, ...]:
+        """The indexes of the servers of the backup pool. It is empty if the pool has no backup."""
+        return tuple(i for i, server in enumerate(self.servers) if server.backup)
 
     def delay(self, origin: int, site: int) -> float:
         """Return the network delay in seconds of a request from a client near the site ``origin`` to ``site``. The

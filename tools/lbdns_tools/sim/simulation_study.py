@@ -14,7 +14,7 @@ from lbdns_tools.sim.policy_replay import replayed_requests
 from lbdns_tools.sim.recording_format import Recording
 from lbdns_tools.sim.scenario_files import read_farm
 from lbdns_tools.sim.scenario_parsers import parse_servers
-from lbdns_tools.sim.simulated_dns import split_rule
+from lbdns_tools.sim.simulated_dns import ALONE, NEAREST, split_rule
 from lbdns_tools.sim.simulated_requests import ALL_WORKLOADS
 from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
 from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, SimulatedClients, Slowdown
@@ -46,9 +46,21 @@ def make_study(requested: RequestedStudy) -> SimulationStudy:
     policies, seeds = requested.policies or study.policies, requested.seeds or study.seeds
     for scenario in scenarios:
         check_scenario(scenario)
-        if not scenario.sites and (ruled := [policy for policy in policies if split_rule(policy)[1]]):
-            raise ConfigError(f"--policy: {ruled[0]}: the servers have no sites; list them in a file (--servers FILE)")
+        for policy in policies:
+            _check_rule(policy, scenario)
     return replace(study, scenarios=scenarios, policies=policies, seeds=seeds)
+
+
+def _check_rule(policy: str, scenario: Scenario) -> None:
+    """Raise ConfigError if the rule that follows a policy, such as ``:nearest``, does not apply to the farm."""
+    rule = split_rule(policy)[1]
+    lacking = ""
+    if rule == ALONE:
+        lacking = "" if scenario.backup_members else "no backup"
+    elif rule and not scenario.sites and (rule == NEAREST or not scenario.backup_members):
+        lacking = "no sites" if rule == NEAREST else "no sites and no backup"
+    if lacking:
+        raise ConfigError(f"--policy: {policy}: the servers have {lacking}; list them in a file (--servers FILE)")
 
 
 def _base(requested: RequestedStudy) -> SimulationStudy:

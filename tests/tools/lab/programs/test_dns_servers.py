@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from lbdns.config import load_config
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, HUB, NAMES, LabFarm, WebHost, machines
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine

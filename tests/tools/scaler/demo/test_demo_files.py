@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.model.farm import load_farm
+from lbdns.model.farm_reader import load_farm
 from lbdns_tools.load.rate_trace import read_rows
 from lbdns_tools.scaler.demo.demo_files import ScalerDemoPlan, rates, write
 from lbdns_tools.scaler.demo.run_demo import required_ports

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED
 from lbdns.choosing.robust_estimates import robust_mean_steps, winsorised
@@ -65,6 +65,11 @@ class ServedWork:
     def update(self, i: int, cost: ObservedCost) -> None:
         """Replace the items with index ``i``."""
         self.requests[i], self.cpu_seconds[i], self.variances[i], self.counted[i] = cost.served()
+
+    @property
+    def columns(self) -> tuple[list[Any], ...]:
+        """Return all columns, in the order in which ``ObservedCost.served`` returns their items."""
+        return self.requests, self.cpu_seconds, self.variances, self.counted
 
     @property
     def speeds(self) -> list[float]:

@@ -30,6 +30,8 @@ if AVAILABLE:
 
 NATIVE: Final = provides("ObservedMember")
 NATIVE_SCAN: Final = provides("new_readings")
+NATIVE_BATCH: Final = provides("observe_members")
+NATIVE_RATES: Final = provides("limited_rates")
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 REQUESTS: Final = 4.0  # s: the time constant of request rates: shorter, because reports arrive late anyway
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
@@ -136,6 +138,7 @@ class ObservedPool:
     def _use_members(self) -> None:
         self.columns = ObservedColumns(self.members)
         self._costs = [member.request_cost for member in self.members]
+        self._observes_batches = NATIVE_BATCH and all(isinstance(m, lbdns_native.ObservedMember) for m in self.members)
         self._cores: list[float] | None = None
         self._shares = [1.0] * len(self.members)  # see ``available_shares``
         self._other_tasks: dict[int, float] = {}
@@ -215,17 +218,27 @@ class ObservedPool:
             waiting[:] = self._scan(snapshot)
         if waiting:
             self._forget_estimates()
-        for i, reading in waiting[: -most - 1 : -1]:
+        batch = waiting[: -most - 1 : -1]
+        if self._observes_batches:
+            if lbdns_native.observe_members(members, columns.by_report, columns.work.columns, batch):
+                self._cores = None
+        else:
+            self._observe_each(batch)
+        del waiting[len(waiting) - len(batch) :]
+        self._newest = max([self._newest, *(reading.received for _, reading in batch)])
+        recorded = [i for i, _ in batch]
+        self._shares_outdated.update(recorded)
+        self._fresh.update(recorded)
+        return bool(waiting) or self._scanned_to < len(self.names)
+
+    def _observe_each(self, readings: Sequence[tuple[int, Reading]]) -> None:
+        columns, members = self.columns, self.members
+        for i, reading in readings:
             cores = columns.cores[i]
             members[i].observe(reading)
             columns.update(i, members[i])
             if columns.cores[i] != cores:
                 self._cores = None
-            self._newest = max(self._newest, reading.received)
-            self._shares_outdated.add(i)
-            self._fresh.add(i)
-            waiting.pop()
-        return bool(waiting) or self._scanned_to < len(self.names)
 
     def _scan(self, snapshot: Snapshot) -> list[tuple[int, Reading]]:
         """Return new readings in the next part of ``snapshot``, the last one first."""
@@ -339,6 +352,8 @@ class ObservedPool:
         rates = self.columns.requests_per_s
         if not self.measured:
             return list(rates)
+        if NATIVE_RATES:
+            return lbdns_native.limited_rates(rates, capacity, margin)
         limited: list[float | None] = []
         for part in parts(len(rates), 2 * STEP):
             limited += [

@@ -20,6 +20,7 @@ from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.pool_sites import same_orders
 from lbdns.model.snapshot import Snapshot
+from lbdns.native_extension import provides
 from lbdns.planning.backup_plans import BackupPlans
 from lbdns.planning.shadow import ShadowPlans
 from lbdns.planning.site_plans import SitePlans
@@ -30,7 +31,8 @@ from lbdns.policies.steps import Steps, finish
 log = logging.getLogger("lbdns.planning")
 
 AT_ONCE: Final = 50  # readings recorded at once: less than a millisecond of work, even without the native extension
-FEW: Final = 20  # readings of a large pool that are recorded in one step
+#: Readings of a large pool that are recorded in one step
+FEW: Final = 100 if provides("observe_members") else 20
 LARGE: Final = 500  # members: smaller pools are planned in one turn, which takes a few milliseconds at most
 RETRY: Final = 1.0  # s until a pool is planned again after an error, unless a report or an override comes first
 #: Pool -> answers so far by full member name

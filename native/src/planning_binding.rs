@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::capacity_estimate::{self, EstimateLimits, ServedWork};
-use crate::planning_arithmetic::{self, Adding, Contention, FillingLimits, SearchLimits, Speeds};
+use crate::level_filling::{self as levels, FillingLimits};
+use crate::planning_arithmetic::{self, Adding, Contention, SearchLimits, Speeds};
 
 /// A column of numbers. Lists and tuples are read item by item, which is faster than by an iterator.
 pub struct Column(pub Vec<f64>);
@@ -103,7 +104,7 @@ fn variance_between(py: Python<'_>, speeds: Column, variances: Column, inner: Co
 fn fill_to_level(py: Python<'_>, loads: Column, widths: Column, limits: Column, amount: f64) -> PyResult<Vec<f64>> {
     let (Column(loads), Column(widths), Column(limits)) = (loads, widths, limits);
     require_equal(&[loads.len(), widths.len(), limits.len()])?;
-    Ok(planning_arithmetic::fill_to_level(&loads, &widths, &limits, amount, adding(py)))
+    Ok(levels::fill_to_level(&loads, &widths, &limits, amount, adding(py)))
 }
 
 /// Return the first `length` selections of members with the given shares and credits.
@@ -173,7 +174,22 @@ fn level_filling(
     let (capacities, cores) = (&capacities.0, &cores.0);
     let point =
         planning_arithmetic::operating_point(capacities, cores, &contention, rate, in_progress, &search, adding);
-    Ok(planning_arithmetic::level_filling(&loads.0, capacities, point, rate, &limits, adding))
+    Ok(levels::level_filling(&loads.0, capacities, point, rate, &limits, adding))
+}
+
+/// Return each rate, at most `margin` times the capacity; None for a rate that is None.
+#[pyfunction]
+fn limited_rates<'py>(rates: &Bound<'py, PyList>, capacities: Column, margin: f64) -> PyResult<Bound<'py, PyList>> {
+    let Column(capacities) = capacities;
+    require_equal(&[rates.len(), capacities.len()])?;
+    let limited = rates.get_slice(0, rates.len());
+    for (i, (rate, capacity)) in rates.iter().zip(capacities).enumerate() {
+        let most = margin * capacity;
+        if rate.extract::<Option<f64>>()?.is_some_and(|rate| rate > most) {
+            limited.set_item(i, most)?;
+        }
+    }
+    Ok(limited)
 }
 
 /// Return whether an item of a list is None.
@@ -210,6 +226,7 @@ pub fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(variance_between, module)?)?;
     module.add_function(wrap_pyfunction!(fill_to_level, module)?)?;
     module.add_function(wrap_pyfunction!(has_none, module)?)?;
+    module.add_function(wrap_pyfunction!(limited_rates, module)?)?;
     module.add_function(wrap_pyfunction!(median, module)?)?;
     module.add_function(wrap_pyfunction!(capacities, module)?)?;
     module.add_function(wrap_pyfunction!(proven_capacities, module)?)?;

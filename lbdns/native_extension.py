@@ -10,7 +10,7 @@ except ImportError:  # everything that it does can be done in Python too
     lbdns_native = None  # type: ignore[assignment]
 
 #: The version of the interface to the native extension, which is built and upgraded separately
-INTERFACE: Final = 13
+INTERFACE: Final = 16
 #: Whether the extension was built for another version of lbdns
 STALE: Final = lbdns_native is not None and getattr(lbdns_native, "INTERFACE", 1) != INTERFACE
 AVAILABLE: Final = lbdns_native is not None and not STALE

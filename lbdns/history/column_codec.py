@@ -19,6 +19,11 @@ from itertools import accumulate, chain
 from operator import sub
 from typing import Any, Final, TypeVar
 
+from lbdns.native_extension import AVAILABLE
+
+if AVAILABLE:
+    import lbdns_native
+
 N = TypeVar("N", int, float)
 
 ABSENT: Final = math.nan  # missing value: not reported, or not known
@@ -78,6 +83,13 @@ def decode_texts(blob: bytes) -> list[tuple[int, int, str]]:
 
 
 def _encode_exact(values: Sequence[float]) -> bytes:
+    if AVAILABLE:
+        kind, data = lbdns_native.exact_column(array("d", values).tobytes())
+        return kind + _pack(data)
+    return _encode_exact_in_python(values)
+
+
+def _encode_exact_in_python(values: Sequence[float]) -> bytes:
     known = [x for x in values if x == x]
     largest = max(map(abs, known), default=0.0)
     if largest < _LARGEST_STEP and all(map(float.is_integer, known)):

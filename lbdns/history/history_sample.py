@@ -17,7 +17,11 @@ from lbdns.history.column_codec import ABSENT
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import STATES, State, silent_at
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns.native_extension import AVAILABLE
 from lbdns_shared.metric_catalogue import STANDARD_METRICS
+
+if AVAILABLE:
+    import lbdns_native
 
 #: The pool name under which the server's own columns are stored; real pools have no empty name
 SERVER: Final = ""
@@ -217,9 +221,7 @@ class ColumnBuilder:
         readings, fresh = pool.readings, self._fresh(pool)
         current = [r if _holds(r, sample, new, pool.name) else None for r, new in zip(readings, fresh, strict=True)]
         metrics = [NO_METRICS if r is None else r.metrics for r in current]
-        rows: dict[str, ColumnRow] = {
-            name: [m.get(name, ABSENT) for m in metrics] for name in self._metrics_of(pool.name, metrics)
-        }
+        rows: dict[str, ColumnRow] = metric_rows(metrics, self._metrics_of(pool.name, metrics))
         rows["score"] = [ABSENT if r is None or r.score is None else float(r.score) for r in current]
         rows["reports"] = fresh
         rows["age_s"] = [ABSENT if r is None else max(0.0, sample.now - r.received) for r in readings]
@@ -264,6 +266,18 @@ class ColumnBuilder:
             rest = sum(now.values()) - sum(before.values()) - sum(count for count in counts if count == count)
             return ColumnGroup((*known, OTHERS), {column: [*counts, max(0.0, rest)]})
         return ColumnGroup(known, {column: counts})
+
+
+def metric_rows(metrics: list[Mapping[str, float]], names: Iterable[str]) -> dict[str, ColumnRow]:
+    """Return a packed row for each of ``names``, with its value in each of ``metrics``."""
+    kinds = {name: "d" if name in EXACT else "f" for name in names}
+    found = None
+    if AVAILABLE:
+        exact = [(name, kind == "d") for name, kind in kinds.items()]
+        found = lbdns_native.metric_rows(metrics, exact)
+    if found is None:
+        return {name: array(kind, [m.get(name, ABSENT) for m in metrics]) for name, kind in kinds.items()}
+    return {name: array(kind, row) for (name, kind), row in zip(kinds.items(), found, strict=True)}
 
 
 def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::datagram_binding::{DatagramBatch, DatagramThread, Peer};
+use crate::history_binding;
 use crate::observed_member_binding;
 use crate::planning_binding;
 use crate::reading_changes_binding;
@@ -23,7 +24,7 @@ use crate::sync::lock;
 use crate::{answer_table, cookies, datagram_batch, family_affinity, rate_limiter, retransmission_cache, siphash};
 
 /// The version of the interface to Python; `lbdns.answering.plane` rejects extensions with another version.
-const INTERFACE: u32 = 13;
+const INTERFACE: u32 = 16;
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -346,6 +347,7 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ReportBatch>()?;
     module.add_class::<ReportScore>()?;
     module.add_class::<HostCapacity>()?;
+    history_binding::add_functions(module)?;
     observed_member_binding::add_classes(module)?;
     reading_changes_binding::add_classes(module)?;
     planning_binding::add_functions(module)

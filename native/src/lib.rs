@@ -22,6 +22,8 @@
 //!   report_batch             recvmmsg; the acceptor then takes each datagram
 //! report_figures_binding     the Python classes for capacity, derived metrics and scores: type conversions only
 //!   report_figures           computes them from a report's metrics
+//! history_binding            the Python functions for the history: type conversions only
+//!   history_columns          the columns that are stored exactly
 //! reading_changes_binding    the Python functions for the changes that followers receive: type conversions only
 //!   json_text                writes and reads JSON
 //! planning_binding           the Python functions for planning: type conversions only
@@ -44,6 +46,8 @@ mod datagram_binding;
 pub mod datagram_thread;
 pub mod family_affinity;
 pub mod fast_path;
+mod history_binding;
+pub mod history_columns;
 pub mod json_text;
 pub mod level_filling;
 pub mod member_lists;

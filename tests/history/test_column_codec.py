@@ -6,10 +6,11 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lbdns.history.column_codec import ABSENT, decode, decode_texts, encode, encode_texts
+from lbdns.history.column_codec import ABSENT, _encode_exact_in_python, decode, decode_texts, encode, encode_texts
+from tests.needs import needs
 
 ROUNDING = 2.0**-11  # half of the last of 11 significant bits
 
@@ -51,6 +52,14 @@ def test_exact_values_keep_a_millionth(values: list[float]) -> None:
 @given(st.lists(st.integers(-(2**60), 2**60).map(float)))
 def test_whole_numbers_are_exact(values: list[float]) -> None:
     assert decode(encode(values, exact=True)) == values
+
+
+@needs(native=True)
+@settings(deadline=None)
+@given(st.lists(st.one_of(counters, measured, st.sampled_from([-0.0, 2.0**61, -(2.0**61), 2.0**60, 0.5e-6, 1.5e-6]))))
+@example([2.0**61 / 1e6, 0.5])
+def test_the_native_part_packs_exact_columns_alike(values: list[float]) -> None:
+    assert encode(values, exact=True) == _encode_exact_in_python(values)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=1e300), min_size=1))

@@ -6,12 +6,26 @@ import tracemalloc
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lbdns.history.history_sample import EXACT, MAX_METRICS, MAX_NAMES, OTHERS, SERVER, ColumnBuilder, HistoryMoment
-from lbdns.model.snapshot import Reading
+from lbdns.history import history_sample
+from lbdns.history.history_sample import (
+    EXACT,
+    MAX_METRICS,
+    MAX_NAMES,
+    OTHERS,
+    SERVER,
+    ColumnBuilder,
+    HistoryMoment,
+    metric_rows,
+)
+from lbdns.model.snapshot import NO_METRICS, Reading
 from tests.history.history_samples import pool, sample
+from tests.needs import needs
 
 
 def moments(*seconds: int) -> list[HistoryMoment]:
@@ -54,7 +68,7 @@ def test_a_silent_member_has_an_age_but_no_values() -> None:
     columns = ColumnBuilder()
     last = Reading(0.5, 1.0, 7, {"cpu_idle": 3.0})
     rows = [columns.build(sample(s, pool(s, {"a": 1.0}, readings=(last,)))).groups["web", ""].rows for s in (1, 3, 4)]
-    assert [row["cpu_idle"] == [3.0] for row in rows] == [True, True, False]  # stale after 3 intervals: 3.5
+    assert [list(row["cpu_idle"]) == [3.0] for row in rows] == [True, True, False]  # stale after 3 intervals: 3.5
     assert [row["score"] == [7.0] for row in rows] == [True, True, False]
     assert [row["age_s"] for row in rows] == [[0.5], [2.5], [3.5]]
 
@@ -77,7 +91,7 @@ def test_a_bye_is_recorded_with_its_metrics_once() -> None:
     first, second = (
         columns.build(sample(s, pool(s, {"a": 1.0}, readings=(bye,)))).groups["web", ""].rows for s in (1, 2)
     )
-    assert (first["gone"], first["cpu_idle"]) == ([1.0], [3.0])
+    assert (first["gone"], list(first["cpu_idle"])) == ([1.0], [3.0])
     assert second["gone"] == [1.0]
     assert second["cpu_idle"][0] != second["cpu_idle"][0]
 
@@ -95,11 +109,11 @@ def test_unknown_metrics_are_recorded_up_to_a_limit() -> None:
         reading = Reading(float(second), 1.0, 7, metrics)
         return columns.build(sample(second, pool(second, {"a": 1.0}, readings=(reading,)))).groups["web", ""].rows
 
-    assert rows(0, {"temperature": 40.0, "score": 99.0, "state": 99.0})["temperature"] == [40.0]
+    assert rows(0, {"temperature": 40.0, "score": 99.0, "state": 99.0})["temperature"][0] == 40.0
     assert rows(1, {"score": 99.0})["score"] == [7.0]  # a metric must not replace the score's column
     many = rows(2, {f"m{i}": 1.0 for i in range(500)})
     assert len(many) <= MAX_METRICS + 8
-    assert rows(3, {"temperature": 41.0})["temperature"] == [41.0]
+    assert rows(3, {"temperature": 41.0})["temperature"][0] == 41.0
     assert len(rows(4, {f"n{i}": 1.0 for i in range(500)})) == len(many)
 
 
@@ -152,3 +166,27 @@ def test_a_packed_moment_takes_little_memory() -> None:
         tracemalloc.stop()
     values = sum(len(group.names) * len(group.rows) for group in moment.groups.values())
     assert used < 12 * values, "bytes; lists of numbers take 32"
+
+
+VALUES = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
+METRICS = st.dictionaries(st.sampled_from(["cpu_idle", "requests_total", "colour"]), VALUES)
+
+
+@needs(native=True)
+@given(st.lists(METRICS | st.just(NO_METRICS)))
+def test_the_native_part_makes_the_same_rows(metrics: list[Mapping[str, float]]) -> None:
+    names = ["requests_total", "cpu_idle", "run_queue"]
+    found = metric_rows(metrics, names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history_sample, "AVAILABLE", False)
+        expected = metric_rows(metrics, names)
+    assert list(found) == names
+    for name, row in found.items():
+        assert isinstance(row, array)
+        assert repr(row) == repr(expected[name])
+
+
+@needs(native=True)
+def test_python_makes_the_rows_of_other_mappings() -> None:
+    (row,) = metric_rows([MappingProxyType({"cpu_idle": 5.0}), {}], ["cpu_idle"]).values()
+    assert repr(list(row)) == "[5.0, nan]"

@@ -23,6 +23,18 @@ impl<'py> FromPyObject<'py> for Column {
     }
 }
 
+/// A column of booleans, read like a `Column`.
+pub struct Flags(pub Vec<bool>);
+
+impl<'py> FromPyObject<'py> for Flags {
+    fn extract_bound(value: &Bound<'py, PyAny>) -> PyResult<Flags> {
+        if let Ok(list) = value.downcast::<PyList>() {
+            return Ok(Flags(list.iter().map(|item| item.extract()).collect::<PyResult<_>>()?));
+        }
+        Ok(Flags(value.extract()?))
+    }
+}
+
 pub fn adding(py: Python<'_>) -> Adding {
     if py.version_info() >= (3, 12) {
         Adding::Compensated
@@ -122,25 +134,25 @@ fn capacities(
     requests: Column,
     cpu_seconds: Column,
     variances: Column,
-    counted: Vec<bool>,
+    counted: Flags,
     cores: Column,
     gain: f64,
     limits: (f64, f64, f64, f64, u32),
 ) -> PyResult<Vec<f64>> {
     let size = requests.0.len();
-    require_equal(&[size, cpu_seconds.0.len(), variances.0.len(), counted.len(), cores.0.len()])?;
+    require_equal(&[size, cpu_seconds.0.len(), variances.0.len(), counted.0.len(), cores.0.len()])?;
     let (prior, max_speed, min_variance, most_faster, steps) = limits;
     let work =
-        ServedWork { requests: &requests.0, cpu_seconds: &cpu_seconds.0, variances: &variances.0, counted: &counted };
+        ServedWork { requests: &requests.0, cpu_seconds: &cpu_seconds.0, variances: &variances.0, counted: &counted.0 };
     let limits = EstimateLimits { prior, max_speed, min_variance, most_faster, steps };
     Ok(work.capacities(&cores.0, gain, &limits, adding(py)))
 }
 
 /// Return each member's capacity, but limit the fastest member's speed to that of the next fastest member.
 #[pyfunction]
-fn proven_capacities(capacity: Column, cores: Column, counted: Vec<bool>) -> PyResult<Vec<f64>> {
-    require_equal(&[capacity.0.len(), cores.0.len(), counted.len()])?;
-    Ok(capacity_estimate::proven_capacities(&capacity.0, &cores.0, &counted))
+fn proven_capacities(capacity: Column, cores: Column, counted: Flags) -> PyResult<Vec<f64>> {
+    require_equal(&[capacity.0.len(), cores.0.len(), counted.0.len()])?;
+    Ok(capacity_estimate::proven_capacities(&capacity.0, &cores.0, &counted.0))
 }
 
 /// Return the shares that bring all members to the same level above their operating points.

@@ -11,14 +11,13 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import Any, Final, Protocol
 
 from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED
-from lbdns.choosing.robust_estimates import robust_mean_steps, winsorised
+from lbdns.choosing.robust_estimates import robust_mean_steps, two_largest, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.native_extension import AVAILABLE, provides
-from lbdns.policies.steps import Steps, finish, parts
+from lbdns.policies.steps import SMALL, Steps, finish, parts
 
 if AVAILABLE:
     import lbdns_native
@@ -234,13 +233,17 @@ def _python_variance_steps(known: Sequence[tuple[float, float]], inner: Sequence
     def differences(between: float) -> Steps[float]:
         # Runs some 10 times per plan: lists, because generators and powers cost twice as much
         mean = _mean_speed(known, inner, between)
-        yield
+        if is_large:
+            yield
         gaps = [speed / mean - 1 for speed in speeds]
-        yield
+        if is_large:
+            yield
         found = sum([gap * gap / (variance + between) for gap, variance in zip(gaps, variances, strict=True)])
-        yield
+        if is_large:
+            yield
         return found
 
+    is_large = len(known) > SMALL
     expected = len(known) - 1.0
     high = float(len(known))
     at_zero = yield from differences(0.0)
@@ -376,7 +379,7 @@ def _python_proven_steps(
     observed = zip(capacity, cores, counted, strict=True)
     speeds = [c / m for c, m, is_counted in observed if is_counted]
     yield
-    fastest = nlargest(2, speeds)
+    fastest = two_largest(speeds)
     yield
     if len(fastest) < 2:
         return tuple(capacity)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from lbdns.choosing.capacity_estimate import (
@@ -21,7 +22,7 @@ from lbdns.choosing.reported_values import counted_cores, load_of, plausible
 from lbdns.choosing.request_cost import RequestCost
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
-from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns.model.snapshot import NO_METRICS, Reading, ReadingChanges, Snapshot, changed_since
 from lbdns.native_extension import AVAILABLE, provides
 from lbdns.policies.steps import STEP, Steps, finish, parts
 
@@ -146,6 +147,7 @@ class ObservedPool:
         self._shares_outdated: set[int] = set()
         self._waiting: list[tuple[int, Reading]] = []  # new readings in ``_scanned``, the last one first
         self._scanned: Snapshot | None = None
+        self._compared: ReadingChanges | None = None  # the changes of the newest snapshot that was observed
         self._scanned_to = 0  # members whose readings in ``_scanned`` have been compared
         self._fresh: set[int] = set()  # members with a new reading since the last call of ``observe``
         self._newest = -math.inf  # when the newest reading arrived, in monotonic seconds
@@ -176,7 +178,7 @@ class ObservedPool:
         """Do the same as ``observe``, in steps. The caller must not observe another snapshot in between."""
         while self.observe_some(snapshot, AT_ONCE):
             yield
-        self._scanned = None
+        self._scanned, self._compared = None, snapshot.changes
         fresh, self._fresh = sorted(self._fresh), set()
         if self._newest >= self._changes_sought + SEEK_CHANGES:
             self._changes_sought = self._newest
@@ -231,6 +233,10 @@ class ObservedPool:
         self._fresh.update(recorded)
         return bool(waiting) or self._scanned_to < len(self.names)
 
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     def _observe_each(self, readings: Sequence[tuple[int, Reading]]) -> None:
         columns, members = self.columns, self.members
         for i, reading in readings:
@@ -243,6 +249,12 @@ class ObservedPool:
     def _scan(self, snapshot: Snapshot) -> list[tuple[int, Reading]]:
         """Return new readings in the next part of ``snapshot``, the last one first."""
         begin, names, old = self._scanned_to, self.names, self.columns.readings
+        changed = changed_since(self._compared, snapshot) if begin == 0 else None
+        if changed is not None:
+            self._scanned_to = len(names)
+            places, readings = self._places, snapshot.readings
+            known = sorted(places[name] for name in changed if name in places and name in readings)
+            return [(i, new) for i in reversed(known) if (new := readings[names[i]]) is not old[i]]
         if NATIVE_SCAN and isinstance(snapshot.readings, dict):
             self._scanned_to = len(names)
             found = lbdns_native.new_readings(names, snapshot.readings, old)

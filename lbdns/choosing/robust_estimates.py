@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 
-from lbdns.policies.steps import Steps, finish
+from lbdns.policies.steps import SMALL, Steps, finish
+
+
+def two_largest(values: Sequence[float]) -> list[float]:
+    """Return the largest value and the second largest one, or fewer if there are not two."""
+    return nlargest(2, values) if len(values) > SMALL else sorted(values, reverse=True)[:2]
 
 
 def limited_weights(weights: Sequence[float]) -> list[float]:
@@ -17,7 +22,7 @@ def limited_weights(weights: Sequence[float]) -> list[float]:
     The cap is the highest value with this effect. If fewer than three members have a weight above 0, no such cap
     exists, and the weights are returned unchanged.
     """
-    first, second = nlargest(2, (*weights, 0.0, 0.0))
+    first, second = two_largest((*weights, 0.0, 0.0))
     rest = sum(weights) - first
     limit = rest / 2 if second <= rest / 2 else rest - second
     return [limit if limit < weight else weight for weight in weights] if limit > 0 else list(weights)
@@ -51,5 +56,9 @@ def winsorised(values: Sequence[float]) -> list[float]:
     """Return ``values``; if there are at least three, the highest and lowest are replaced by their neighbours."""
     if len(values) < 3:
         return list(values)
-    low, high = nsmallest(2, values)[1], nlargest(2, values)[1]
+    if len(values) > SMALL:
+        low, high = nsmallest(2, values)[1], nlargest(2, values)[1]
+    else:
+        ordered = sorted(values)
+        low, high = ordered[1], ordered[-2]
     return [low if value < low else high if high < value else value for value in values]

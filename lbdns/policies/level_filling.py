@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lbdns.native_extension import AVAILABLE
 from lbdns.policies.member_columns import gathered
-from lbdns.policies.steps import Steps, finish, parts
+from lbdns.policies.steps import SMALL, Steps, finish, parts
 
 if AVAILABLE:
     import lbdns_native
@@ -56,7 +56,8 @@ def _python_fill_steps(
                 filled[i] = above if above > 0.0 else 0.0
                 if above >= limits[i]:
                     full.add(i)
-            yield
+            if len(unlimited) > SMALL:
+                yield
         if not full:
             return filled
         unlimited = [i for i in unlimited if i not in full]
@@ -82,16 +83,19 @@ def _level_steps(loads: Sequence[float], widths: Sequence[float], amount: float)
     members: list[tuple[float, float, float]] = []
     for part in parts(len(loads)):
         members += [(load / width, load, width) for load, width in zip(loads[part], widths[part], strict=True)]
-        yield
+        if len(loads) > SMALL:
+            yield
     level = 0.0
     while members:
         # Without the members above the level, it falls: none of them can belong to the result
         level = (amount + sum(loads)) / sum(widths)
         below = [member for member in members if member[0] < level]
-        yield
+        if len(members) > SMALL:
+            yield
         if len(below) == len(members):
             break
         members = below
         loads, widths = [load for _, load, _ in members], [width for _, _, width in members]
-        yield
+        if len(members) > SMALL:
+            yield
     return level

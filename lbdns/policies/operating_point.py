@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lbdns.native_extension import AVAILABLE
-from lbdns.policies.steps import Steps, finish, parts
+from lbdns.policies.steps import SMALL, STEP, Steps, finish, parts
 
 if AVAILABLE:
     import lbdns_native
@@ -187,7 +187,8 @@ class _Bound:
 
 def _tried(servers: _Servers, wanted: float, in_progress: float, at: float) -> Steps[_Bound]:
     point = yield from _split(servers, 1 / (at * at))
-    yield
+    if len(servers) > STEP:
+        yield
     return _Bound(at, point, _missing(point, wanted, in_progress))
 
 
@@ -292,7 +293,9 @@ def _split(servers: _Servers, cost: float) -> Steps[OperatingPoint]:
             rate = capacity * utilisation
             add_rate(rate)
             add_load(m * utilisation / (1 - x) + rate * wait)
-        yield
+        if len(servers) > SMALL:
+            yield
     point = OperatingPoint(tuple(rates), tuple(loads))
-    yield
+    if len(servers) > STEP:
+        yield
     return point

@@ -16,6 +16,7 @@ Parameters = ParamSpec("Parameters")
 Steps = Generator[None, None, Result]
 
 STEP: Final = 1000  # items per step: some 0.2 us of work for each
+SMALL: Final = 200  # items: computations that are repeated many times do not stop for fewer
 
 
 def finish(steps: Steps[Result]) -> Result:

@@ -37,12 +37,7 @@ def test_each_size_is_measured_with_and_without_the_extension(tmp_path: Path) ->
     ],
 )
 def test_the_target_is_a_plan_of_10000_members(
-    native: float,
-    python: float,
-    turns: tuple[float, float],
-    met: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    native: float, python: float, turns: tuple[float, float], met: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def measured(plane: str, *_: Any) -> dict[str, float]:
         plan, turn = (native, turns[0]) if plane == "native" else (python, turns[1])

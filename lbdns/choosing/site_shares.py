@@ -26,7 +26,12 @@ CALM: Final = 0.08  # of headroom: the difference that remains once a site gets 
 FULL: Final = 0.9  # utilisation: a site gets no more clients of other sites
 PROBE: Final = 0.01  # share of the answers that name sites which a client does not use
 RISE, FALL = 0.2, 0.05  # per second: how fast clients leave their nearest site, and return to it
-STEP: Final = 0.02  # smaller changes of a share are chance
+REST: Final = 0.05  # a share that is nearer to its target rests, since chance moves targets as far
+STEP: Final = 0.02  # the same if all sites are full
+#: s: about how long an answer brings load to a site, since clients and resolvers keep answers. With 4 s or 24 s, the
+#: shares swing behind resolvers that keep answers for 5 to 30 s (lbdns-sim: 'full-site' with caches:50). Without such
+#: resolvers, all three are good.
+EFFECT: Final = 12.0
 PATIENCE: Final = 5.0  # s to wait for a site's first report, because other agents may only have reported sooner
 SPILLS: Final = 0.05  # share that must leave the nearest site before it counts as spilling
 SWEEPS: Final = 8  # over all orders, since the clients of each order load the same sites
@@ -49,7 +54,7 @@ class SiteShares:
         self.decided: list[Shares] = [self._all_to(order[0]) for order in self.orders]  # without probes
         self.shares = list(self.decided)  # with probes
         self.why = [""] * len(self.orders)  # why clients do not use their nearest site alone; empty: they do
-        self._answers = FadingCounts(len(self.orders) * self.sites, REQUESTS)
+        self._answers = FadingCounts(len(self.orders) * self.sites, EFFECT)
         self._new_answers = [0] * len(self._answers.values)  # since the last update
         self._smoothed = [ExponentialMean(REQUESTS) for _ in range(self.sites)]
         self._updated = 0.0
@@ -74,7 +79,7 @@ class SiteShares:
             return
         targets = without_meeting(demand.equilibrium(), self.decided, demand.nearest)
         decided = [
-            _approach(before, target, nearest, loads, seconds, hurry=demand.is_urgent(before, nearest))
+            _approach(before, target, nearest, loads, seconds, demand.rest, demand.is_urgent(before, nearest))
             for before, target, nearest in zip(self.decided, targets, demand.nearest, strict=True)
         ]
         self.decided = without_exchange(decided, demand.nearest, demand.demand)
@@ -256,6 +261,11 @@ class _Demand:
                 targets[n][self.nearest[n]] += targets[n][site] * (1 - kept)
                 targets[n][site] *= kept
 
+    @property
+    def rest(self) -> float:
+        """How far shares may be from their targets without changing."""
+        return STEP if self._all_full(self._used) else REST
+
     def is_urgent(self, shares: Shares, nearest: int) -> bool:
         """Return whether clients with the given shares use a full site, although their nearest site is not full."""
         full = [u is not None and u >= FULL for u in self._used]
@@ -281,7 +291,7 @@ class _Demand:
 
 def _damped(before: Shares, found: Shares) -> Shares:
     """Return the middle between two targets, or ``found`` if they hardly differ."""
-    is_near = max(abs(a - b) for a, b in zip(before, found, strict=True)) < STEP
+    is_near = max(abs(a - b) for a, b in zip(before, found, strict=True)) < REST
     return found if is_near else _mixed(before, found, 0.5)
 
 
@@ -290,16 +300,17 @@ def _mixed(near: Shares, wider: Shares, part: float) -> Shares:
 
 
 def _approach(
-    shares: Shares, target: Shares, nearest: int, loads: Sequence[SiteLoad], seconds: float, *, hurry: bool
+    shares: Shares, target: Shares, nearest: int, loads: Sequence[SiteLoad], seconds: float, rest: float, hurry: bool
 ) -> Shares:
     """Return shares that lie between ``shares`` and ``target``, as far as they may change in ``seconds``.
 
-    ``nearest`` is the nearest site that can serve. If ``hurry`` is true, clients return to it as fast as they leave it.
+    ``nearest`` is the nearest site that can serve. Changes smaller than ``rest`` are not made, unless all clients
+    return. If ``hurry`` is true, clients return as fast as they leave.
     """
     lost = math.fsum(share for share, load in zip(shares, loads, strict=True) if not load.hosts)
     now = [share + lost * goal if load.hosts else 0.0 for share, goal, load in zip(shares, target, loads, strict=True)]
     gap = math.fsum(abs(a - b) for a, b in zip(now, target, strict=True)) / 2
     returns = target[nearest] > now[nearest]
-    if gap < STEP and not (returns and target[nearest] > 1 - 1e-9):
+    if gap < rest and not (returns and target[nearest] > 1 - 1e-9):
         return now
     return _mixed(now, target, min(1.0, (FALL if returns and not hurry else RISE) * seconds / gap)) if gap else now

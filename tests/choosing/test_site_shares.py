@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lbdns.choosing.moving_averages import ExponentialMean
 from lbdns.choosing.observed_pool import REQUESTS
 from lbdns.choosing.site_load import SiteLoad
-from lbdns.choosing.site_shares import FALL, HAS_LESS, NO_MEMBER, PATIENCE, PROBE, RETURNS, RISE, STEP, SiteShares
+from lbdns.choosing.site_shares import FALL, HAS_LESS, NO_MEMBER, PATIENCE, PROBE, REST, RETURNS, RISE, STEP, SiteShares
 
 GONE: Final = SiteLoad(())
 LOCAL, REMOTE = 0, 1
@@ -102,8 +102,8 @@ def test_the_nearest_site_is_used_alone_while_it_has_about_as_much_headroom(here
     ],
 )
 def test_otherwise_the_shares_follow_hosts_times_headroom(loads: Sequence[SiteLoad], expected: list[float]) -> None:
-    # Shares rest once their target is nearer than STEP; the target itself lies up to 0.4 times as far from the goal
-    assert settled(loads) == pytest.approx(expected, abs=2 * STEP)
+    # Shares rest once their target is nearer than REST; the target itself lies up to 0.4 times as far from the goal
+    assert settled(loads) == pytest.approx(expected, abs=2 * REST)
 
 
 def test_the_next_site_joins_before_a_site_that_is_farther_away() -> None:
@@ -207,14 +207,14 @@ def test_a_site_fills_dies_and_comes_back() -> None:
     assert sites.shares.why == [HAS_LESS, ""]
     assert 0.45 < filled[-1][LOCAL] < 0.65
     sites.alive[REMOTE] = False
-    died = sites.run(30, [60.0, 30.0], order=1)
+    died = sites.run(30, [55.0, 30.0], order=1)
     assert died[0] == [1.0, 0.0], "clients of a site that fails go elsewhere at once"
     assert sites.shares.why == ["", NO_MEMBER]
     sites.alive[REMOTE] = True
-    returned = sites.run(1, [60.0, 30.0], order=1)
+    returned = sites.run(1, [55.0, 30.0], order=1)
     assert 0 < returned[0][REMOTE] <= FALL + PROBE
     assert sites.shares.why[1] == RETURNS
-    returned += sites.run(60, [60.0, 30.0], order=1)
+    returned += sites.run(60, [55.0, 30.0], order=1)
     assert all(after[REMOTE] - before[REMOTE] <= FALL + 1e-9 for before, after in pairwise(returned))
     assert returned[-1][REMOTE] == pytest.approx(1 - PROBE)
     assert sites.shares.why[1] == ""

@@ -49,7 +49,7 @@ def plans(folder: Path, *utilization: float | None, seconds: int = 60) -> SitePl
         ((0.2, 0.2), 60, "a probe of site par"),
         ((0.8, 0.2), 60, "site ber has less headroom than other sites"),
         ((None, 0.2), 60, "site ber has no usable member"),
-        ((0.28, 0.15), 2, "site ber has less headroom than other sites"),  # a few answers, not only probes
+        ((0.5, 0.3), 2, "site ber has less headroom than other sites"),  # a few answers, not only probes
     ],
 )
 def test_the_reason_for_another_site(

@@ -327,7 +327,7 @@ class ReportChanges:
 
     def __init__(self, farm: Farm) -> None:
         self.farm = farm
-        self._is_native = AVAILABLE and farm.config.server.plane != "python"
+        self.is_native = AVAILABLE and farm.config.server.plane != "python"
         self._places: dict[str, list[tuple[str, str, str]]] = {}  # full name -> pool, zone, name
         for pool in farm.pools:
             for member in pool.members:
@@ -344,7 +344,7 @@ class ReportChanges:
 
     def encode(self, members: Sequence[str], readings: Mapping[str, Reading], now: float) -> bytes:
         """Return the document of ``build`` as a single line of JSON."""
-        if self._is_native and isinstance(readings, dict):
+        if self.is_native and isinstance(readings, dict):
             found = lbdns_native.encode_changes(list(members), readings, self._places, now)
             if found is not None:
                 return found

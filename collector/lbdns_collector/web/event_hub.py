@@ -44,7 +44,10 @@ _LOG_STREAMS: Final[tuple[StreamKind, ...]] = ("page", "log")
 PAGE_GAP: Final = 0.1  # seconds between two whole documents: viewers cannot read faster
 #: Whole documents for pages take at most about a tenth of a core
 PAGES: Final = DutyCycle(10.0, shortest=PAGE_GAP, longest=1.0)
-AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work before other tasks run
+#: Members in one event for followers, written by Python or by the native extension: about 2 ms of work before other
+#: tasks run
+AT_ONCE: Final = 100
+NATIVE_AT_ONCE: Final = 500
 BREATH: Final = 0.005  # seconds between two such events: if CPU time is scarce, reports take precedence
 TICK: Final = 1.0  # seconds between checks for changes without a report, such as silent members and answer counts
 MAX_STREAMS: Final = 100  # concurrent streams; each open page uses one
@@ -272,7 +275,8 @@ class EventHub:
             self._push("changes", encode_event("overrides", to_json(overrides_document(overrides))))
         if before is not self._sent:
             self._pending.update(dict.fromkeys(changed_members(before, self._sent)))
-        some = list(itertools.islice(self._pending, AT_ONCE))
+        most = NATIVE_AT_ONCE if self._changes.is_native else AT_ONCE
+        some = list(itertools.islice(self._pending, most))
         for name in some:
             del self._pending[name]
         document = self._changes.encode(some, self._sent.readings, time.monotonic())

@@ -147,6 +147,7 @@ async def test_a_follower_gets_every_change_of_a_busy_time(tmp_path: Path) -> No
 async def test_many_changes_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes are sent in batches. A member that changes between two batches is sent once, with its newest values."""
     monkeypatch.setattr(event_hub, "AT_ONCE", 2)
+    monkeypatch.setattr(event_hub, "NATIVE_AT_ONCE", 2)
     async with served(tmp_path) as web, web.events("?changes=1") as events:
         await events.read("status")
         web.source.publish(gandalf=reading(score=1), frodo=reading(score=1), bilbo=reading(score=1))

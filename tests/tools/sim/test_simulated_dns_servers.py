@@ -79,6 +79,14 @@ def test_a_full_site_sends_clients_away_and_gets_them_back_without_flapping() ->
     assert best.failed <= nearest.failed
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_full_site_does_not_flap_behind_resolvers_that_keep_answers(seed: int) -> None:
+    scenario = replace(PRESETS["full-site"].scenarios[0], clients=SimulatedClients("caches", 50))
+    best = simulate(scenario, "best", seed)
+    assert 0.6 < local(best)[PARIS] < 0.9
+    assert [site.swings for site in best.sites] == [0, 1, 0]
+
+
 def test_the_largest_site_dies_and_comes_back() -> None:
     best = preset("dying-site", "best")
     assert best.failed < 0.02 * best.requests, "only until its silence is noticed"

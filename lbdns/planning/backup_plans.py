@@ -11,7 +11,7 @@ from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.spillover import BackupUse, Spillover
 from lbdns.policies.blended_plan import blended_plan
 from lbdns.policies.plan import Plan, Selections
-from lbdns.policies.steps import Steps
+from lbdns.policies.steps import Steps, finish
 
 
 @dataclass(slots=True)
@@ -77,9 +77,14 @@ class BackupPlans:
 
     def end_and_plan(
         self, policy: str, cursor: PlanCursor, own: Chooser, backup: Chooser, now: float
+    ) -> Selections | None:
+        """End the cursor's plan, and set its next one. Return the ended plan's selections of the pool's own members."""
+        return finish(self.end_and_plan_steps(policy, cursor, own, backup, now))
+
+    def end_and_plan_steps(
+        self, policy: str, cursor: PlanCursor, own: Chooser, backup: Chooser, now: float
     ) -> Steps[Selections | None]:
-        """End the cursor's plan, and set its next one, in steps. Return the ended plan's selections of the pool's own
-        members."""
+        """Do the same as ``end_and_plan``, in steps."""
         selections = cursor.selections()
         mine, theirs = self.split(selections, policy)
         parts, share = self._parts[policy], self.spillover.share

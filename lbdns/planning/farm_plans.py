@@ -272,7 +272,8 @@ class FarmPlans:
             yield from sites.end_and_plan_steps(policy, cursor, chooser, now)
             return
         if backup := self.backups.get(pool.name):
-            selections = yield from backup.end_and_plan(policy, cursor, chooser, self.choosers[backup.backup], now)
+            serving = self.choosers[backup.backup]
+            selections = yield from backup.end_and_plan_steps(policy, cursor, chooser, serving, now)
             plan = backup.own_plan(policy)
         else:
             selections = cursor.selections()

@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.guard_rails.guard_rails import Guard, GuardRails
@@ -27,6 +28,9 @@ from lbdns.model.liveness import Liveness, assess, state_of
 from lbdns.model.overrides import ForcedState, PoolOverrides
 from lbdns.policies.best import HORIZON
 from lbdns.policies.member_columns import gathered
+from lbdns.policies.steps import Steps, finish, parts
+
+AT_ONCE: Final = 200  # members in a step that observes them for the guard rails
 
 
 class Candidates:
@@ -73,28 +77,41 @@ class Candidates:
 
         The caller must pass the snapshot to ``pool`` first. ``fresh`` lists the indexes of members with a new report.
         """
-        readings = self._pool.readings
-        for i in fresh:
-            if (reading := readings[i]) is not None:
-                self.guard_rails.observe(i, reading)
+        return finish(self.update_steps(fresh, now))
+
+    def update_steps(self, fresh: Collection[int], now: float) -> Steps[bool]:
+        """Do the same as ``update``, in steps."""
+        readings, observed = self._pool.readings, tuple(fresh)
+        for part in parts(len(observed), AT_ONCE):
+            for i in observed[part]:
+                if (reading := readings[i]) is not None:
+                    self.guard_rails.observe(i, reading)
+            yield
         due = now >= self.next_change
         forced = self._forced_states()
-        liveness = self._tracker.update(readings, fresh, forced, now)
+        yield
+        liveness = yield from self._tracker.update_steps(readings, fresh, forced, now)
         unproven = self.unproven
         self.unproven = frozenset(
             i
             for i in self._forced_up
             if state_of(readings[i], now, self._stale_after, pool=self._pool.pool) != "usable"
         )
+        yield
         can_spare = partial(self._can_spare, now=now)
+        if "alarm" in liveness.states and self._pool.measured:
+            yield from self._pool.estimate_steps()
         alarmed = self._needed_despite_alarm(liveness, forced, now)
+        yield
         candidates = self.guard_rails.candidates(liveness, can_spare, self._forced_up, alarmed)
         if candidates != liveness.candidates:
             liveness = replace(liveness, candidates=candidates)
+        yield
         if not liveness.fail_open:
             if self.liveness.fail_open:
                 self.guard_rails.slow_start.restart(now)
             self.guard_rails.update_slow_start(candidates, now)
+        yield
         changed = due or liveness.states != self.liveness.states or unproven != self.unproven
         self.liveness, self._now = liveness, now
         return changed
@@ -120,7 +137,13 @@ class Candidates:
 
     def guards(self, now: float) -> tuple[Guard, ...]:
         """Return each member's guard, which states why a usable member gets less than its full share of answers."""
-        return self.guard_rails.guards(now, self.ramps(now))
+        return finish(self.guard_steps(now))
+
+    def guard_steps(self, now: float) -> Steps[tuple[Guard, ...]]:
+        """Return the same guards as ``guards``, in steps."""
+        if self.guard_rails.slow_start.ramps(now):
+            yield from self._pool.estimate_steps()
+        return (yield from self.guard_rails.guard_steps(now, self.ramps(now)))
 
     @property
     def quarantine_exempt(self) -> frozenset[int]:

@@ -11,12 +11,13 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from lbdns.choosing.request_cost import ENOUGH, MAX_SPEED
-from lbdns.choosing.robust_estimates import robust_mean, winsorised
+from lbdns.choosing.robust_estimates import robust_mean_steps, two_largest, winsorised
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.native_extension import AVAILABLE, provides
+from lbdns.policies.steps import SMALL, Steps, finish, parts
 
 if AVAILABLE:
     import lbdns_native
@@ -25,6 +26,7 @@ NATIVE: Final = provides("capacities")
 NATIVE_COSTS: Final = provides("forget_changed")
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
 _STEPS: Final = 20  # the true variance between members is found within a range divided by 2 this many times
+_COSTS_AT_ONCE: Final = 400  # members in a step that compares the cost of their requests
 _TINY: Final = 1e-300  # smallest divisor
 MIN_SPREAD: Final = 0.25  # relative variance of the cost of a request: no service is assumed to be more regular
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
@@ -64,6 +66,11 @@ class ServedWork:
         self.requests[i], self.cpu_seconds[i], self.variances[i], self.counted[i] = cost.served()
 
     @property
+    def columns(self) -> tuple[list[Any], ...]:
+        """Return all columns, in the order in which ``ObservedCost.served`` returns their items."""
+        return self.requests, self.cpu_seconds, self.variances, self.counted
+
+    @property
     def speeds(self) -> list[float]:
         """Return each member's requests per CPU second, at most ``MAX_SPEED``, or 0 if either number is 0."""
         return [
@@ -83,29 +90,57 @@ def capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float =
     The fastest member's share of the pool's capacity is limited to ``max_speed_gain`` times a reference. The reference
     is the share that this member would have if it were only as fast as the next fastest member.
     """
+    return finish(capacities_steps(work, cores, max_speed_gain))
+
+
+def capacities_steps(work: ServedWork, cores: Sequence[float], max_speed_gain: float) -> Steps[tuple[float, ...]]:
+    """Return the same capacities as ``capacities``, in steps."""
     if not enough_observed(work):
         return tuple(cores)
     if not NATIVE:
-        return python_capacities(work, cores, max_speed_gain)
+        return (yield from _python_steps(work, cores, max_speed_gain))
     limits = PRIOR, MAX_SPEED, MIN_VARIANCE, MOST_FASTER, _STEPS
     observed = work.requests, work.cpu_seconds, work.variances, work.counted
-    return tuple(lbdns_native.capacities(*observed, cores, max_speed_gain, limits))
+    found = tuple(lbdns_native.capacities(*observed, cores, max_speed_gain, limits))
+    yield
+    return found
 
 
 def python_capacities(work: ServedWork, cores: Sequence[float], max_speed_gain: float) -> tuple[float, ...]:
     """Return the same capacities as ``capacities``, without the native extension. The pool must have served enough
     requests."""
-    found = [max(1e-9, m * speed) for speed, m in zip(observed_speeds(work), cores, strict=True)]
-    return _limited_to_others(found, python_proven_capacities(found, cores, work.counted), max_speed_gain)
+    return finish(_python_steps(work, cores, max_speed_gain))
+
+
+def _python_steps(work: ServedWork, cores: Sequence[float], max_speed_gain: float) -> Steps[tuple[float, ...]]:
+    speeds = yield from _speed_steps(work)
+    yield
+    found = [m * speed if m * speed > 1e-9 else 1e-9 for speed, m in zip(speeds, cores, strict=True)]
+    yield
+    proven = yield from proven_steps(found, cores, work.counted)
+    limited = _limited_to_others(found, proven, max_speed_gain)
+    yield
+    return limited
 
 
 def observed_speeds(work: ServedWork) -> list[float]:
     """Return each member's speed in requests per CPU second. The pool must have served some requests."""
-    common = common_speed(work)
-    observed = zip(work.requests, work.cpu_seconds, work.counted, strict=True)
-    speeds = [(requests + PRIOR * common) / (cpu + PRIOR) if counted else common for requests, cpu, counted in observed]
-    variances = [v if counted else math.inf for v, counted in zip(work.variances, work.counted, strict=True)]
-    return _shrunk_to_mean(speeds, variances)
+    return finish(_speed_steps(work))
+
+
+def _speed_steps(work: ServedWork) -> Steps[list[float]]:
+    common = yield from _common_speed_steps(work)
+    speeds: list[float] = []
+    variances: list[float] = []
+    for part in parts(len(work.requests)):
+        counted = work.counted[part]
+        observed = zip(work.requests[part], work.cpu_seconds[part], counted, strict=True)
+        speeds += [
+            (requests + PRIOR * common) / (cpu + PRIOR) if known else common for requests, cpu, known in observed
+        ]
+        variances += [v if known else math.inf for v, known in zip(work.variances[part], counted, strict=True)]
+        yield
+    return (yield from _shrunk_steps(speeds, variances))
 
 
 def common_speed(work: ServedWork) -> float:
@@ -115,13 +150,25 @@ def common_speed(work: ServedWork) -> float:
     mean by reporting a very high speed. With such a mean, the members that report no requests would seem far faster
     than the other reporting member, and that member would get no requests.
     """
-    known = [(speed, cpu) for speed, cpu in zip(work.speeds, work.cpu_seconds, strict=True) if speed > 0]
-    if not known or sum(work.counted) < 3:
-        return min((speed for speed, _ in known), default=0.0)
-    return robust_mean([speed for speed, _ in known], [cpu / (cpu + PRIOR) for _, cpu in known])
+    return finish(_common_speed_steps(work))
 
 
-def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
+def _common_speed_steps(work: ServedWork) -> Steps[float]:
+    speeds: list[float] = []
+    weights: list[float] = []
+    for part in parts(len(work.requests)):
+        served = zip(work.requests[part], work.cpu_seconds[part], strict=True)
+        known = [(requests / cpu, cpu) for requests, cpu in served if requests > 0 and cpu > 0]
+        found = [(speed if speed < MAX_SPEED else MAX_SPEED, cpu) for speed, cpu in known if speed > 0]
+        speeds += [speed for speed, _ in found]
+        weights += [cpu / (cpu + PRIOR) for _, cpu in found]
+        yield
+    if not speeds or sum(work.counted) < 3:
+        return min(speeds, default=0.0)
+    return (yield from robust_mean_steps(speeds, weights))
+
+
+def _shrunk_steps(speeds: Sequence[float], variances: Sequence[float]) -> Steps[list[float]]:
     """Return ``speeds``, each moved towards the mean. The more likely a speed's difference from the mean is due to
     chance, the further the speed is moved.
 
@@ -129,20 +176,30 @@ def _shrunk_to_mean(speeds: Sequence[float], variances: Sequence[float]) -> list
     not observed has infinite variance. Members with identical values and variances get identical results, so they
     continue to take turns.
     """
-    known = [
-        (speed, max(variance, MIN_VARIANCE))
-        for speed, variance in zip(speeds, variances, strict=True)
-        if variance < math.inf
-    ]
+    known: list[tuple[float, float]] = []
+    for part in parts(len(speeds)):
+        known += [
+            (speed, MIN_VARIANCE if variance < MIN_VARIANCE else variance)
+            for speed, variance in zip(speeds[part], variances[part], strict=True)
+            if variance < math.inf
+        ]
+        yield
     if not known:
         return list(speeds)
     inner = winsorised([speed for speed, _ in known])
-    between = variance_between_members(known, inner)
+    yield
+    between = yield from _variance_steps(known, inner)
     mean = _mean_speed(known, inner, between)
-    return [
-        speed if variance == math.inf else mean + (speed - mean) * between / (between + max(variance, MIN_VARIANCE))
-        for speed, variance in zip(speeds, variances, strict=True)
-    ]
+    found: list[float] = []
+    for part in parts(len(speeds)):
+        yield
+        found += [
+            speed
+            if variance == math.inf
+            else mean + (speed - mean) * between / (between + (MIN_VARIANCE if variance < MIN_VARIANCE else variance))
+            for speed, variance in zip(speeds[part], variances[part], strict=True)
+        ]
+    return found
 
 
 def variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
@@ -152,35 +209,54 @@ def variance_between_members(known: Sequence[tuple[float, float]], inner: Sequen
     expected differences between members equal the observed differences. False reports from one member can only make
     this variance too large. In that case, the other members' estimates stay close to their observed speeds.
     """
+    return finish(_variance_steps(known, inner))
+
+
+def _variance_steps(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> Steps[float]:
     if not AVAILABLE:
-        return python_variance_between_members(known, inner)
+        return (yield from _python_variance_steps(known, inner))
     speeds, variances = [speed for speed, _ in known], [variance for _, variance in known]
-    return lbdns_native.variance_between(speeds, variances, inner, _STEPS)
+    found = lbdns_native.variance_between(speeds, variances, inner, _STEPS)
+    yield
+    return found
 
 
 def python_variance_between_members(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> float:
     """Return the same variance as ``variance_between_members``, without the native extension."""
+    return finish(_python_variance_steps(known, inner))
+
+
+def _python_variance_steps(known: Sequence[tuple[float, float]], inner: Sequence[float]) -> Steps[float]:
     speeds, variances = [speed for speed, _ in known], [variance for _, variance in known]
+    yield
 
-    def differences(between: float) -> float:
-        # Runs some 25 times per plan: lists, because generators and powers cost twice as much
-        mean, totals = _mean_speed(known, inner, between), [variance + between for variance in variances]
+    def differences(between: float) -> Steps[float]:
+        # Runs some 10 times per plan: lists, because generators and powers cost twice as much
+        mean = _mean_speed(known, inner, between)
+        if is_large:
+            yield
         gaps = [speed / mean - 1 for speed in speeds]
-        return sum([gap * gap / total for gap, total in zip(gaps, totals, strict=True)])
+        if is_large:
+            yield
+        found = sum([gap * gap / (variance + between) for gap, variance in zip(gaps, variances, strict=True)])
+        if is_large:
+            yield
+        return found
 
+    is_large = len(known) > SMALL
     expected = len(known) - 1.0
     high = float(len(known))
-    at_zero = differences(0.0)
+    at_zero = yield from differences(0.0)
     if at_zero <= expected:
         return 0.0
-    while (at_high := differences(high)) > expected:
+    while (at_high := (yield from differences(high))) > expected:
         high *= 4
-    return _first_step(differences, expected, high, at_zero, at_high)
+    return (yield from _first_step(differences, expected, high, at_zero, at_high))
 
 
 def _first_step(
-    differences: Callable[[float], float], expected: float, high: float, at_zero: float, at_high: float
-) -> float:
+    differences: Callable[[float], Steps[float]], expected: float, high: float, at_zero: float, at_high: float
+) -> Steps[float]:
     """Divide the range from 0 to ``high`` into 2 ** ``_STEPS`` steps, and return the first step at which
     ``differences``, which decrease, are at most ``expected``.
 
@@ -199,7 +275,7 @@ def _first_step(
             share = (1 / expected - inverse_below) / width if width > 0 else 0.5
             step = below + math.ceil(min(1.0, max(0.0, share)) * (above - below))
             step = min(above - 1, max(below + 1, step))
-        value = differences(step * unit)
+        value = yield from differences(step * unit)
         if value > expected:
             below, inverse_below = step, 1 / value
         else:
@@ -222,20 +298,36 @@ def forget_changed(costs: Sequence[ObservedCost]) -> list[int]:
     example, if pages are replaced with CGI programs, if a host's cores become slower, or if a member's false reports
     end.
     """
+    return finish(forget_changed_steps(costs))
+
+
+def forget_changed_steps(costs: Sequence[ObservedCost]) -> Steps[list[int]]:
+    """Do the same as ``forget_changed``, in steps."""
     if NATIVE_COSTS:
         changed = lbdns_native.forget_changed(list(costs), MIN_SPREAD)
+        yield
         if changed is not None:
             return changed
-    return python_forget_changed(costs)
+    return (yield from _python_forget_steps(costs))
 
 
 def python_forget_changed(costs: Sequence[ObservedCost]) -> list[int]:
     """Do the same as ``forget_changed``, without the native extension."""
+    return finish(_python_forget_steps(costs))
+
+
+def _python_forget_steps(costs: Sequence[ObservedCost]) -> Steps[list[int]]:
     if not any(cost.recent_requests > 0 for cost in costs):
         return []
-    known = [spread for cost in costs if (spread := cost.squared_spread()) is not None]
-    spread = max(MIN_SPREAD, robust_mean(known, [1.0] * len(known))) if known else MIN_SPREAD
-    changed = [i for i, cost in enumerate(costs) if cost.has_changed(spread)]
+    known: list[float] = []
+    for part in parts(len(costs), _COSTS_AT_ONCE):
+        known += [spread for cost in costs[part] if (spread := cost.squared_spread()) is not None]
+        yield
+    mean = (yield from robust_mean_steps(known, [1.0] * len(known))) if known else MIN_SPREAD
+    spread, changed = max(MIN_SPREAD, mean), list[int]()
+    for part in parts(len(costs), _COSTS_AT_ONCE):
+        changed += [i for i, cost in enumerate(costs[part], part.start) if cost.has_changed(spread)]
+        yield
     for i in changed:
         costs[i].forget()
     return changed
@@ -260,18 +352,38 @@ def proven_capacities(capacity: Sequence[float], cores: Sequence[float], counted
     considered confirmed, because the fastest member reports a speed at least as high. A member that reports no requests
     cannot confirm another member's speed, because its own speed is inferred from the other members.
     """
+    return finish(proven_steps(capacity, cores, counted))
+
+
+def proven_steps(
+    capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]
+) -> Steps[tuple[float, ...]]:
+    """Return the same capacities as ``proven_capacities``, in steps."""
     if not NATIVE:
-        return python_proven_capacities(capacity, cores, counted)
-    return tuple(lbdns_native.proven_capacities(capacity, cores, counted))
+        return (yield from _python_proven_steps(capacity, cores, counted))
+    found = tuple(lbdns_native.proven_capacities(capacity, cores, counted))
+    yield
+    return found
 
 
 def python_proven_capacities(
     capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]
 ) -> tuple[float, ...]:
     """Return the same capacities as ``proven_capacities``, without the native extension."""
+    return finish(_python_proven_steps(capacity, cores, counted))
+
+
+def _python_proven_steps(
+    capacity: Sequence[float], cores: Sequence[float], counted: Sequence[bool]
+) -> Steps[tuple[float, ...]]:
     observed = zip(capacity, cores, counted, strict=True)
-    speeds = sorted([c / m for c, m, is_counted in observed if is_counted], reverse=True)
-    if len(speeds) < 2:
+    speeds = [c / m for c, m, is_counted in observed if is_counted]
+    yield
+    fastest = two_largest(speeds)
+    yield
+    if len(fastest) < 2:
         return tuple(capacity)
-    second = speeds[1]
-    return tuple([most if (most := m * second) < c else c for c, m in zip(capacity, cores, strict=True)])
+    second = fastest[1]
+    limited = [most if (most := m * second) < c else c for c, m in zip(capacity, cores, strict=True)]
+    yield
+    return tuple(limited)

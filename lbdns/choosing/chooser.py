@@ -14,7 +14,7 @@ from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.choosing.observed_pool import ObservedPool
-from lbdns.choosing.pool_view import LOWEST_SCORE, build_view
+from lbdns.choosing.pool_view import LOWEST_SCORE, build_view, view_steps
 from lbdns.choosing.site_load import SiteLoad, site_load, site_view
 from lbdns.choosing.spillover import TierLoad, tier_load
 from lbdns.config.pool_section import MAX_SPEED_GAIN, RAMP_UP
@@ -24,6 +24,7 @@ from lbdns.model.snapshot import NO_METRICS, Snapshot
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.ranking import ranking
+from lbdns.policies.steps import Steps, finish
 
 if TYPE_CHECKING:
     from random import Random
@@ -98,13 +99,22 @@ class Chooser:
         """Return each member's guard, which states why a usable member gets less than its full share of answers."""
         return self._candidates.guards(now)
 
+    def guard_steps(self, now: float) -> Steps[tuple[Guard, ...]]:
+        """Return the same guards as ``guards``, in steps."""
+        return self._candidates.guard_steps(now)
+
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
         """Record a snapshot and the operators' overrides. Return whether any change makes new plans necessary."""
+        return finish(self.observe_steps(snapshot, overrides, now))
+
+    def observe_steps(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> Steps[bool]:
+        """Do the same as ``observe``, in steps. In between, the caller may only read the chooser's state."""
         overridden = overrides != self.pool.overrides
         self.pool.overrides = overrides
-        fresh = self.pool.observe(snapshot)
+        fresh = yield from self.pool.observe_steps(snapshot)
         self._tally.start_round(fresh)
-        changed = self._candidates.update(fresh, now)
+        yield
+        changed = yield from self._candidates.update_steps(fresh, now)
         return overridden or bool(fresh) or changed
 
     def observe_some(self, snapshot: Snapshot, most: int) -> bool:
@@ -146,27 +156,33 @@ class Chooser:
     def plan(self, policy: str, previous: Selections | None, now: float) -> Plan:
         """Return a new plan made by ``policy``. ``previous`` contains the selections from the policy's previous
         plan."""
+        return finish(self.plan_steps(policy, previous, now))
+
+    def plan_steps(self, policy: str, previous: Selections | None, now: float) -> Steps[Plan]:
+        """Do the same as ``plan``, in steps. In between, the caller may only read the chooser's state."""
         liveness = self.liveness
         self._tally.add_own(policy, previous, now)
+        yield
         if previous:
             self.guard_rails.count_selections(previous.counts, now, self.servers)
             if policy in self._last_before_probes and previous.last not in liveness.candidates:
                 # A rotation continues as if there had been no probe
                 previous = replace(previous, last=self._last_before_probes[policy])
         self._last_before_probes.pop(policy, None)
-        plan, applies = self._plan(policy, previous, now, ranks=self.ranks)
+        plan, applies = yield from self._plan(policy, previous, now, ranks=self.ranks)
         if applies and (probes := self.guard_rails.probes(now)):
             self._last_before_probes[policy] = previous.last if previous else None
             order, repeat_from = (*probes, *plan.order), plan.repeat_from + len(probes)
             plan = replace(plan, order=order, repeat_from=repeat_from, probes=len(probes))
         return plan
 
-    def plan_for_other(self, policy: str, previous: Selections | None, now: float, *, ranks: bool) -> Plan:
-        """Return a plan by which another pool, whose backup this pool is, selects this pool's members.
+    def plan_for_other(self, policy: str, previous: Selections | None, now: float, *, ranks: bool) -> Steps[Plan]:
+        """Return a plan by which another pool, whose backup this pool is, selects this pool's members, in steps.
 
         ``previous`` contains the selections from the other pool's previous plan of this pool's members.
         """
-        return self._plan(policy, previous, now, ranks=ranks)[0]
+        plan, _ = yield from self._plan(policy, previous, now, ranks=ranks)
+        return plan
 
     def site_view(self, view: PoolView, site: SiteLoad, answers: float) -> PoolView:
         """Return a policy's view of one site, given its ``view`` of the pool.
@@ -175,15 +191,16 @@ class Chooser:
         """
         return site_view(view, self.pool, site, answers)
 
-    def plan_for_site(self, policy: str, view: PoolView, previous: Selections | None, site: SiteLoad) -> Plan:
-        """Return a plan by which ``policy`` selects only members of ``site``; ``view`` is its view of this site.
+    def plan_for_site(self, policy: str, view: PoolView, previous: Selections | None, site: SiteLoad) -> Steps[Plan]:
+        """Return a plan by which ``policy`` selects only members of ``site``, in steps; ``view`` is its view of this
+        site.
 
         ``previous`` contains the selections from the previous plan for this site.
         """
         spec = POLICIES[policy]
         if self.liveness.fail_open and not self._applies_to_alarmed(spec, view):
             return rotation(site.members, previous)
-        plan = spec.function(view, previous, self._rng)
+        plan = yield from spec.plan_steps(view, previous, self._rng)
         return replace(plan, ranking=ranking(view, spec.rank(view), previous)) if self.ranks else plan
 
     def site_load(self, site: Sequence[int]) -> SiteLoad:
@@ -201,12 +218,12 @@ class Chooser:
         """Return what the pool's usable members carry."""
         return tier_load(self.pool, self._candidates)
 
-    def _plan(self, policy: str, previous: Selections | None, now: float, *, ranks: bool) -> tuple[Plan, bool]:
+    def _plan(self, policy: str, previous: Selections | None, now: float, *, ranks: bool) -> Steps[tuple[Plan, bool]]:
         """Return two values: a plan, and whether the policy made it. If it did not, the candidates take turns."""
-        spec, view = POLICIES[policy], self.view(policy, now)
+        spec, view = POLICIES[policy], (yield from self.view_steps(policy, now))
         if self.liveness.fail_open and not self._applies_to_alarmed(spec, view):
             return rotation(self.liveness.candidates, previous), False
-        plan = spec.function(view, previous, self._rng)
+        plan = yield from spec.plan_steps(view, previous, self._rng)
         if ranks:
             plan = replace(plan, ranking=ranking(view, spec.rank(view), previous))
         return plan, True
@@ -220,8 +237,8 @@ class Chooser:
 
     def shadow_plan(
         self, live: str, policy: str, previous: Selections, rng: Random, now: float, shadow_scores: bool = False
-    ) -> Plan:
-        """Return the plan that ``policy`` would make now.
+    ) -> Steps[Plan]:
+        """Return the plan that ``policy`` would make now, in steps.
 
         The policy ``live``, which the shadow would replace, has just made its own plan.
 
@@ -229,7 +246,7 @@ class Chooser:
         the shadow's selections from its own previous plan. If ``shadow_scores`` is true, members are compared by the
         ``shadow_score`` of their readings.
         """
-        view = self.view(live, now)
+        view = yield from self.view_steps(live, now)
         if shadow_scores:
             shadows = [reading.shadow_score if reading else None for reading in self.pool.readings]
             scores = [
@@ -237,8 +254,13 @@ class Chooser:
                 for i, (score, shadow) in enumerate(zip(view.columns.scores, shadows, strict=True))
             ]
             view = replace(view, members=replace(view.columns, scores=scores))
-        return POLICIES[policy].function(view, previous, rng)
+            yield
+        return (yield from POLICIES[policy].plan_steps(view, previous, rng))
 
     def view(self, policy: str, now: float) -> PoolView:
         """Return the pool as ``policy`` sees it."""
         return build_view(self.pool, self._tally, self._candidates, policy, now)
+
+    def view_steps(self, policy: str, now: float) -> Steps[PoolView]:
+        """Return the same view as ``view``, in steps."""
+        return view_steps(self.pool, self._tally, self._candidates, policy, now)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from typing import Final
 
-from lbdns.model.liveness import Liveness, State, assess, silent_at, state_of
+from lbdns.model.liveness import Liveness, Shown, State, assess, silent_at, state_of
 from lbdns.model.overrides import ForcedState
 from lbdns.model.snapshot import Reading
+from lbdns.policies.steps import Steps, finish, parts
+
+AT_ONCE: Final = 300  # members whose states are determined in a step
 
 
 class LivenessTracker:
@@ -31,18 +35,27 @@ class LivenessTracker:
 
         The caller must pass the same object ``forced`` as long as no forced state changes.
         """
+        return finish(self.update_steps(readings, fresh, forced, now))
+
+    def update_steps(
+        self, readings: Sequence[Reading | None], fresh: Collection[int], forced: Sequence[ForcedState], now: float
+    ) -> Steps[Liveness]:
+        """Return the same as ``update``, in steps."""
         newest = self._newest
         if newest is not None and forced is self._forced and now < newest.next_change:
-            judged = [self._judge(readings[i], forced[i], now) for i in fresh]
+            judged = yield from self._judge_steps(fresh, readings, forced, now)
             states = newest.states
             if all(state == states[i] for i, (state, _) in zip(fresh, judged, strict=True)):
                 for i, (_, end) in zip(fresh, judged, strict=True):
                     self._silent_at[i] = end
                 self._newest = Liveness(states, newest.candidates, "", min(self._silent_at, default=math.inf))
                 return self._newest
-        found = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool, self._sites)
+        judged = yield from self._judge_steps(range(len(readings)), readings, forced, now)
+        shown = Shown(tuple([state for state, _ in judged]), min((end for _, end in judged), default=math.inf))
+        found = assess(readings, forced, now, self._stale_after, self._min_usable, self._pool, self._sites, shown)
+        yield
         self._forced = forced
-        self._silent_at = [self._judge(reading, f, now)[1] for reading, f in zip(readings, forced, strict=True)]
+        self._silent_at = [end for _, end in judged]
         self._newest = found if not found.fail_open and self._has_enough(found.states) else None
         return found
 
@@ -55,6 +68,17 @@ class LivenessTracker:
             if usable and usable >= self._min_usable * (len(found) - found.count("drained")):
                 return True
         return False
+
+    def _judge_steps(
+        self, members: Collection[int], readings: Sequence[Reading | None], forced: Sequence[ForcedState], now: float
+    ) -> Steps[list[tuple[State, float]]]:
+        """Return the results of ``_judge`` for ``members``, in steps."""
+        judge, kept = self._judge, tuple(members)
+        judged: list[tuple[State, float]] = []
+        for part in parts(len(kept), AT_ONCE):
+            judged += [judge(readings[i], forced[i], now) for i in kept[part]]
+            yield
+        return judged
 
     def _judge(self, reading: Reading | None, forced: ForcedState, now: float) -> tuple[State, float]:
         """Return the member's state, and when it becomes silent if no further report arrives (inf if it cannot)."""

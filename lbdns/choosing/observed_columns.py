@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from lbdns.choosing.capacity_estimate import ObservedCost, ServedWork
 from lbdns.model.snapshot import NO_METRICS, Reading
@@ -84,6 +84,12 @@ class ObservedColumns:
         for i, member in enumerate(kept):
             self._copy_metrics(i, member)
             self.update(i, member)
+
+    @property
+    def by_report(self) -> tuple[list[Any], ...]:
+        """Return the columns of which each reading changes an item, in the order that the native extension expects."""
+        fixed = self.readings, self.metrics, self.received, self.scores, self.intervals, self.overdue_at
+        return (*fixed, self.loads, self.cores, self.requests_per_s, self.in_progress)
 
     def update(self, i: int, member: MemberObservations) -> None:
         """Copy the values of ``member`` to the items with index ``i``."""

@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
-from lbdns.choosing.capacity_estimate import capacities, enough_observed, forget_changed, proven_capacities
+from lbdns.choosing.capacity_estimate import (
+    capacities,
+    capacities_steps,
+    enough_observed,
+    forget_changed_steps,
+    proven_steps,
+)
 from lbdns.choosing.contention import Contention
 from lbdns.choosing.moving_averages import ExponentialMean
 from lbdns.choosing.observed_columns import MemberObservations, ObservedColumns, has_none
@@ -15,19 +22,24 @@ from lbdns.choosing.reported_values import counted_cores, load_of, plausible
 from lbdns.choosing.request_cost import RequestCost
 from lbdns.config.pool_section import MAX_SPEED_GAIN
 from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
-from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns.model.snapshot import NO_METRICS, Reading, ReadingChanges, Snapshot, changed_since
 from lbdns.native_extension import AVAILABLE, provides
+from lbdns.policies.steps import STEP, Steps, finish, parts
 
 if AVAILABLE:
     import lbdns_native
 
 NATIVE: Final = provides("ObservedMember")
 NATIVE_SCAN: Final = provides("new_readings")
+NATIVE_BATCH: Final = provides("observe_members")
+NATIVE_RATES: Final = provides("limited_rates")
 AVERAGE: Final = 10.0  # s: the time constant of the averages
 REQUESTS: Final = 4.0  # s: the time constant of request rates: shorter, because reports arrive late anyway
 BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
 RATE_MARGIN: Final = 1.5  # times its capacity: a member serves no more requests/s, but its capacity is an estimate
 SEEK_CHANGES: Final = 1.0  # s between searches for members whose requests have changed their cost
+AT_ONCE: Final = 20  # readings recorded in a step: half a millisecond of work, even without the native extension
+CONTENTION_AT_ONCE: Final = 100  # members in a step that updates what other programs leave to them
 OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
@@ -127,6 +139,7 @@ class ObservedPool:
     def _use_members(self) -> None:
         self.columns = ObservedColumns(self.members)
         self._costs = [member.request_cost for member in self.members]
+        self._observes_batches = NATIVE_BATCH and all(isinstance(m, lbdns_native.ObservedMember) for m in self.members)
         self._cores: list[float] | None = None
         self._shares = [1.0] * len(self.members)  # see ``available_shares``
         self._other_tasks: dict[int, float] = {}
@@ -134,6 +147,8 @@ class ObservedPool:
         self._shares_outdated: set[int] = set()
         self._waiting: list[tuple[int, Reading]] = []  # new readings in ``_scanned``, the last one first
         self._scanned: Snapshot | None = None
+        self._compared: ReadingChanges | None = None  # the changes of the newest snapshot that was observed
+        self._scanned_to = 0  # members whose readings in ``_scanned`` have been compared
         self._fresh: set[int] = set()  # members with a new reading since the last call of ``observe``
         self._newest = -math.inf  # when the newest reading arrived, in monotonic seconds
         self._forget_estimates()
@@ -157,14 +172,39 @@ class ObservedPool:
 
     def observe(self, snapshot: Snapshot) -> list[int]:
         """Record the readings in ``snapshot``; return the indexes of members with a new reading since the last call."""
-        self.observe_some(snapshot, len(self.names))
-        self._scanned = None
+        return finish(self.observe_steps(snapshot))
+
+    def observe_steps(self, snapshot: Snapshot) -> Steps[list[int]]:
+        """Do the same as ``observe``, in steps. The caller must not observe another snapshot in between."""
+        while self.observe_some(snapshot, AT_ONCE):
+            yield
+        self._scanned, self._compared = None, snapshot.changes
         fresh, self._fresh = sorted(self._fresh), set()
         if self._newest >= self._changes_sought + SEEK_CHANGES:
             self._changes_sought = self._newest
-            for i in forget_changed(self._costs):
+            changed = yield from forget_changed_steps(self._costs)
+            for i in changed:
                 self.columns.work.update(i, self._costs[i])
+            if changed:  # a caller may have read an estimate after the newest reading was recorded
+                self._forget_estimates()
         return fresh
+
+    def estimate_steps(self) -> Steps[None]:
+        """Compute the estimates over all members that plans need and that are not known yet.
+
+        Otherwise, each estimate is computed when it is first read, in one step.
+        """
+        if self._capacities is None:
+            cores = self.cores
+            yield
+            self._capacities = yield from capacities_steps(self.columns.work, cores, self.max_speed_gain)
+        if self._interval is None:
+            self._interval = self.interval
+            yield
+        outdated = list(self._shares_outdated)
+        for part in parts(len(outdated), CONTENTION_AT_ONCE):
+            self._update_contention(outdated[part])
+            yield
 
     def observe_some(self, snapshot: Snapshot, most: int) -> bool:
         """Record up to ``most`` new readings in ``snapshot``. Return whether it contains more.
@@ -174,22 +214,57 @@ class ObservedPool:
         """
         columns, members, waiting = self.columns, self.members, self._waiting
         if self._scanned is not snapshot:
-            waiting[:] = _new_readings(self.names, snapshot.readings, columns.readings)
-            waiting.reverse()
-            self._scanned = snapshot
+            waiting.clear()
+            self._scanned, self._scanned_to = snapshot, 0
+        if not waiting and self._scanned_to < len(self.names):
+            waiting[:] = self._scan(snapshot)
         if waiting:
             self._forget_estimates()
-        for i, reading in waiting[: -most - 1 : -1]:
+        batch = waiting[: -most - 1 : -1]
+        if self._observes_batches:
+            if lbdns_native.observe_members(members, columns.by_report, columns.work.columns, batch):
+                self._cores = None
+        else:
+            self._observe_each(batch)
+        del waiting[len(waiting) - len(batch) :]
+        self._newest = max([self._newest, *(reading.received for _, reading in batch)])
+        recorded = [i for i, _ in batch]
+        self._shares_outdated.update(recorded)
+        self._fresh.update(recorded)
+        return bool(waiting) or self._scanned_to < len(self.names)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def _observe_each(self, readings: Sequence[tuple[int, Reading]]) -> None:
+        columns, members = self.columns, self.members
+        for i, reading in readings:
             cores = columns.cores[i]
             members[i].observe(reading)
             columns.update(i, members[i])
             if columns.cores[i] != cores:
                 self._cores = None
-            self._newest = max(self._newest, reading.received)
-            self._shares_outdated.add(i)
-            self._fresh.add(i)
-            waiting.pop()
-        return bool(waiting)
+
+    def _scan(self, snapshot: Snapshot) -> list[tuple[int, Reading]]:
+        """Return new readings in the next part of ``snapshot``, the last one first."""
+        begin, names, old = self._scanned_to, self.names, self.columns.readings
+        changed = changed_since(self._compared, snapshot) if begin == 0 else None
+        if changed is not None:
+            self._scanned_to = len(names)
+            places, readings = self._places, snapshot.readings
+            known = sorted(places[name] for name in changed if name in places and name in readings)
+            return [(i, new) for i in reversed(known) if (new := readings[names[i]]) is not old[i]]
+        if NATIVE_SCAN and isinstance(snapshot.readings, dict):
+            self._scanned_to = len(names)
+            found = lbdns_native.new_readings(names, snapshot.readings, old)
+        else:
+            part = slice(begin, begin + STEP)
+            self._scanned_to = min(len(names), part.stop)
+            changes = enumerate(zip(map(snapshot.readings.get, names[part]), old[part], strict=True), begin)
+            found = [(i, new) for i, (new, was) in changes if new is not was and new is not None]
+        found.reverse()
+        return found
 
     @property
     def readings(self) -> Sequence[Reading | None]:
@@ -236,10 +311,10 @@ class ObservedPool:
             self._capacities = capacities(self.columns.work, self.cores, self.max_speed_gain)
         return self._capacities
 
-    def proven_capacities(self, capacity: Sequence[float]) -> tuple[float, ...]:
+    def proven_steps(self, capacity: Sequence[float]) -> Steps[tuple[float, ...]]:
         """Return ``capacity`` with the fastest member's speed limited to that of the next (see
-        ``proven_capacities``)."""
-        return proven_capacities(capacity, self.cores, self.columns.work.counted)
+        ``proven_capacities``), in steps."""
+        return proven_steps(capacity, self.cores, self.columns.work.counted)
 
     @property
     def cores(self) -> Sequence[float]:
@@ -264,9 +339,10 @@ class ObservedPool:
         self._update_contention()
         return self._standstills
 
-    def _update_contention(self) -> None:
+    def _update_contention(self, outdated: Sequence[int] | None = None) -> None:
+        """Update the values of the members in ``outdated``, or of all whose values are outdated."""
         cores, members = self.cores, self.members
-        for i in self._shares_outdated:
+        for i in tuple(self._shares_outdated) if outdated is None else outdated:
             member = members[i]
             self._shares[i] = member.available_share(cores[i])
             for values, value in (
@@ -277,17 +353,27 @@ class ObservedPool:
                     values[i] = value
                 else:
                     values.pop(i, None)
-        self._shares_outdated.clear()
+            self._shares_outdated.discard(i)
 
     def request_rates(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> list[float | None]:
         """Return each member's average requests/s, at most ``margin`` times its ``capacity``; None if unknown."""
+        return finish(self.rate_steps(capacity, margin))
+
+    def rate_steps(self, capacity: Sequence[float], margin: float = RATE_MARGIN) -> Steps[list[float | None]]:
+        """Return the same rates as ``request_rates``, in steps."""
         rates = self.columns.requests_per_s
         if not self.measured:
             return list(rates)
-        return [
-            rate if rate is None or rate <= (most := margin * c) else most
-            for rate, c in zip(rates, capacity, strict=True)
-        ]
+        if NATIVE_RATES:
+            return lbdns_native.limited_rates(rates, capacity, margin)
+        limited: list[float | None] = []
+        for part in parts(len(rates), 2 * STEP):
+            limited += [
+                rate if rate is None or rate <= (most := margin * c) else most
+                for rate, c in zip(rates[part], capacity[part], strict=True)
+            ]
+            yield
+        return limited
 
     def factor(self, name: str) -> float:
         """Return the factor for a member's capacity and score: the configured weight times an operator's weight."""
@@ -308,13 +394,3 @@ class ObservedPool:
     def weighted_score(self, member: int, score: int) -> int:
         """Return ``score`` multiplied by the factor of ``member`` and truncated to an integer."""
         return int(score * self.factor(self.names[member]))
-
-
-def _new_readings(
-    names: tuple[str, ...], readings: Mapping[str, Reading], old: list[Reading | None]
-) -> list[tuple[int, Reading]]:
-    """Return the index and the reading of each name whose item in ``readings`` is not the one in ``old``."""
-    if NATIVE_SCAN and isinstance(readings, dict):
-        return lbdns_native.new_readings(names, readings, old)
-    changes = enumerate(zip(map(readings.get, names), old, strict=True))
-    return [(i, new) for i, (new, was) in changes if new is not was and new is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Collection, Container, Sequence
-from typing import Final
+from typing import Final, cast
 
 from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
@@ -16,44 +16,73 @@ from lbdns.choosing.reported_values import filled_loads
 from lbdns.model.liveness import Liveness
 from lbdns.policies.member_columns import MemberColumns, gathered
 from lbdns.policies.plan import PoolView
+from lbdns.policies.steps import Steps, finish
 
 LOWEST_SCORE: Final = -1  # below every score, so that a member with unproven health is never the best
 
 
 def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, policy: str, now: float) -> PoolView:
     """Return the pool as ``policy`` sees it at ``now`` (monotonic seconds)."""
+    return finish(view_steps(pool, tally, candidates, policy, now))
+
+
+def view_steps(
+    pool: ObservedPool, tally: AnswerTally, candidates: Candidates, policy: str, now: float
+) -> Steps[PoolView]:
+    """Return the same view as ``build_view``, in steps."""
+    yield from pool.estimate_steps()
     usable, observed = candidates.liveness.candidates, pool.observed_capacities()
     unproven = candidates.quarantine_exempt | candidates.unproven
+    yield
     capacity = pool.weighted(observed)
+    yield
     scores = pool.weighted_scores(_scores(pool, usable))
+    yield
     if unproven:
         scores = [LOWEST_SCORE if i in unproven else score for i, score in enumerate(scores)]
     interval = pool.interval
     in_progress = gathered(pool.columns.in_progress, usable)
-    rates = present(pool.request_rates(observed))
+    in_progress_total = math.inf if has_none(in_progress) else sum(cast("list[float]", in_progress))
+    yield
+    limited = yield from pool.rate_steps(observed)
+    yield
+    rates = present(limited)
+    yield
+    loads = _loads(pool, unproven, capacity)
+    yield
+    confirmed = yield from pool.proven_steps(observed)
+    proven = pool.weighted(confirmed)
+    yield
+    allowed = _answers_allowed(pool, tally, candidates, policy, interval, capacity, now)
+    yield
+    overdue = frozenset(candidates.overdue(now))
+    charges = tally.all_charges(capacity, pool.reported, usable, now)
+    yield
+    members = MemberColumns(
+        candidates=usable,
+        overdue=overdue,
+        scores=scores,
+        loads=loads,
+        capacities=capacity,
+        cores=pool.cores,
+        proven_capacities=proven,
+        charges=charges,
+        available_shares=pool.available_shares(),
+        alarmed=_alarmed(candidates.liveness),
+        ramps=candidates.ramps(now),
+        # The caller may keep the view after the pool's next observation
+        other_tasks=dict(pool.other_tasks()),
+        standstills=dict(pool.standstills()),
+    )
+    yield
     return PoolView(
-        members=MemberColumns(
-            candidates=usable,
-            overdue=frozenset(candidates.overdue(now)),
-            scores=scores,
-            loads=_loads(pool, unproven, capacity),
-            capacities=capacity,
-            cores=pool.cores,
-            proven_capacities=pool.weighted(pool.proven_capacities(observed)),
-            charges=tally.all_charges(capacity, pool.reported, usable, now),
-            available_shares=pool.available_shares(),
-            alarmed=_alarmed(candidates.liveness),
-            ramps=candidates.ramps(now),
-            # The caller may keep the view after the pool's next observation
-            other_tasks=dict(pool.other_tasks()),
-            standstills=dict(pool.standstills()),
-        ),
+        members=members,
         interval=interval,
         # If no member counts requests, the answers are the only measure
         requests_per_s=sum(rates) if rates else math.inf,
-        in_progress=math.inf if has_none(in_progress) else sum(present(in_progress)),
+        in_progress=in_progress_total,
         answers_per_s=tally.rate(policy, now),
-        answers_allowed=_answers_allowed(pool, tally, candidates, policy, interval, capacity, now),
+        answers_allowed=allowed,
         fail_open=bool(candidates.liveness.fail_open),
         measured=pool.measured,
         multiplier=tally.multiplier(now),
@@ -68,7 +97,7 @@ def _loads(pool: ObservedPool, unproven: Container[int], capacity: Sequence[floa
     loads = pool.columns.loads
     if unproven:
         return filled_loads([None if i in unproven else load for i, load in enumerate(loads)], capacity)
-    return filled_loads(loads, capacity) if has_none(loads) else present(loads)
+    return filled_loads(loads, capacity) if has_none(loads) else cast("list[float]", loads)
 
 
 def _alarmed(liveness: Liveness) -> Collection[int]:

@@ -87,6 +87,7 @@ class RequestCost:
         self._newest = (0.0, 0.0)  # requests and CPU seconds of the newest report
         self.counted = False  # whether the member ever reported its requests; one report without them proves nothing
         self._last: Mapping[str, float] | None = None
+        self._statistics: tuple[float | None, float, float] | None = None
 
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
         """Record the metrics of a report that arrived ``seconds`` after the previous report.
@@ -97,6 +98,7 @@ class RequestCost:
         self.counted = self.counted or "requests_total" in metrics
         if last is None or seconds <= 0:
             return
+        self._statistics = None
         self.work.fade(seconds)
         self.recent.fade(seconds)
         self._newest = served_between(last, metrics, seconds, status_requests) or (0.0, 0.0)
@@ -115,15 +117,23 @@ class RequestCost:
 
     def squared_spread(self) -> float | None:
         """Return the variance of one request's cost relative to the squared mean cost, or None if it is unknown."""
-        return self.work.relative_variance * self.work.sample_size if self.work.speed > 0 else None
+        return (self._statistics or self._compute_statistics())[0]
 
     def has_changed(self, spread: float) -> bool:
         """Return whether the cost of requests has changed by more than chance can explain.
 
         ``spread`` is the ``squared_spread`` of all members' requests.
         """
+        _, sample, change = self._statistics or self._compute_statistics()
+        return sample >= 1 and change > UNLIKELY * math.sqrt(spread / sample)
+
+    def _compute_statistics(self) -> tuple[float | None, float, float]:
+        """Compute and keep the squared spread, the sample size of the recent requests, and how much their cost has
+        changed. They are read about once a second, but do not change between two reports."""
+        spread = self.work.relative_variance * self.work.sample_size if self.work.speed > 0 else None
         sample = self.recent.sample_size
-        return sample >= 1 and abs(self._change()) > UNLIKELY * math.sqrt(spread / sample)
+        self._statistics = found = (spread, sample, abs(self._change()) if sample >= 1 else 0.0)
+        return found
 
     def _change(self) -> float:
         """Return the logarithm of a ratio: the member's current speed divided by its speed over a longer period."""
@@ -132,6 +142,7 @@ class RequestCost:
 
     def forget(self) -> None:
         """Discard all requests and CPU time reported before the newest report."""
+        self._statistics = None
         self.work, self.recent = FadingWork(MEMORY, KEPT), FadingWork(RECENT)
         self.work.add(*self._newest)
         self.recent.add(*self._newest)

@@ -66,6 +66,7 @@ def assess(
     min_usable: float,
     pool: str = "",
     sites: Sequence[Sequence[int]] = (),
+    shown: Shown | None = None,
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
@@ -80,10 +81,13 @@ def assess(
     judges each priority level for its panic threshold. The pool does not fail open while a site has enough usable
     members. Sites from which no report arrives are excluded while reports arrive from others: a network that separates
     a site from lbdns probably separates it from other clients as well.
+
+    ``shown`` contains the states, if the caller has determined them already.
     """
     if not readings:
         return NO_MEMBERS
-    states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
+    shown = shown or _shown(readings, forced, now, stale_after, pool)
+    states = shown.states
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
     every_index = tuple(range(len(states)))
     living = [site for site in sites if any(_reports(readings[i], states[i], forced[i]) for i in site)]
@@ -92,6 +96,29 @@ def assess(
     # If every member is drained, answering with any of them is still better than no answer
     open_to = tuple(i for i in included if states[i] != "drained") or included
     may_serve = tuple(i for i in open_to if not ((r := readings[i]) and r.web_server_failed)) or open_to
+    next_change = shown.next_change
+    if not usable:
+        why = "no member is usable"
+    elif all(_stopped(readings, states, site, min_usable, stale_after, pool) for site in living or (every_index,)):
+        silent = sum(states[i] == "silent" for i in included)
+        why = f"reports from {silent} of {len(open_to)} members stopped at the same time"
+    else:
+        return Liveness(states, usable, "", next_change)
+    return Liveness(states, may_serve, why + "; sites without reports are left out" * excluded, next_change)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the readings show: the states of a pool's members, and when a state changes if no report arrives."""
+
+    states: tuple[State, ...]
+    next_change: float  # monotonic seconds; inf if never
+
+
+def _shown(
+    readings: Sequence[Reading | None], forced: Sequence[ForcedState], now: float, stale_after: float, pool: str
+) -> Shown:
+    states = tuple(state_of(r, now, stale_after, f, pool) for r, f in zip(readings, forced, strict=True))
     next_change = min(
         (
             silent_at(r, stale_after)
@@ -101,14 +128,7 @@ def assess(
         ),
         default=math.inf,
     )
-    if not usable:
-        why = "no member is usable"
-    elif all(_stopped(readings, states, site, min_usable, stale_after, pool) for site in living or (every_index,)):
-        silent = sum(states[i] == "silent" for i in included)
-        why = f"reports from {silent} of {len(open_to)} members stopped at the same time"
-    else:
-        return Liveness(states, usable, "", next_change)
-    return Liveness(states, may_serve, why + "; sites without reports are left out" * excluded, next_change)
+    return Shown(states, next_change)
 
 
 def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float, stale_after: float) -> Liveness:

@@ -118,17 +118,21 @@ def changed_members(before: Snapshot, after: Snapshot) -> list[str]:
     the source records changes, the time that this function takes depends on their number, not on that of the members.
     """
     known, current = before.readings.get, after.readings
-    return [name for name in _possibly_changed(before, after) if name in current and known(name) is not current[name]]
+    changed = changed_since(before.changes, after)
+    names: Iterable[str] = after.readings if changed is None else changed
+    return [name for name in names if name in current and known(name) is not current[name]]
 
 
-def _possibly_changed(before: Snapshot, after: Snapshot) -> Iterable[str]:
+def changed_since(before: ReadingChanges | None, after: Snapshot) -> Collection[str] | None:
+    """Return the full names of all members whose readings may have changed since the snapshot with the changes
+    ``before``, or None if it is unknown."""
     found: dict[str, None] = {}
-    changes = before.changes
+    changes = before
     while changes is not None and changes is not after.changes:
         changes = changes.next
         if changes is not None:
             found.update(dict.fromkeys(changes.members))
-    return after.readings if changes is None else found
+    return None if changes is None else found
 
 
 EMPTY_SNAPSHOT: Final = Snapshot()

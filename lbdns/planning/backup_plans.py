@@ -11,6 +11,7 @@ from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.spillover import BackupUse, Spillover
 from lbdns.policies.blended_plan import blended_plan
 from lbdns.policies.plan import Plan, Selections
+from lbdns.policies.steps import Steps, finish
 
 
 @dataclass(slots=True)
@@ -78,6 +79,12 @@ class BackupPlans:
         self, policy: str, cursor: PlanCursor, own: Chooser, backup: Chooser, now: float
     ) -> Selections | None:
         """End the cursor's plan, and set its next one. Return the ended plan's selections of the pool's own members."""
+        return finish(self.end_and_plan_steps(policy, cursor, own, backup, now))
+
+    def end_and_plan_steps(
+        self, policy: str, cursor: PlanCursor, own: Chooser, backup: Chooser, now: float
+    ) -> Steps[Selections | None]:
+        """Do the same as ``end_and_plan``, in steps."""
         selections = cursor.selections()
         mine, theirs = self.split(selections, policy)
         parts, share = self._parts[policy], self.spillover.share
@@ -85,13 +92,15 @@ class BackupPlans:
         self.spillover.count(total - sum(spilled), sum(spilled), now)
         parts.credit = min(1.0, max(-1.0, parts.credit + parts.share * total - sum(spilled))) if parts.share else 0.0
         backup.count_spilled(policy, spilled, now)
-        parts.own = own.plan(policy, mine, now) if self.members else None
+        yield
+        parts.own = (yield from own.plan_steps(policy, mine, now)) if self.members else None
         parts.backup, parts.share = None, share
         usable: tuple[int, ...] = own.liveness.candidates if share < 1 else ()
         if share or parts.own is None:
             ranks = own.ranks
-            parts.backup = backup.plan_for_other(policy, theirs, now, ranks=ranks)
+            parts.backup = yield from backup.plan_for_other(policy, theirs, now, ranks=ranks)
             usable = (*usable, *(i + self.members for i in backup.liveness.candidates))
+            yield
             whole = blended_plan(parts.own, parts.backup, self.members, share, parts.credit)
             cursor.set_plan(whole, usable, selections)
         else:

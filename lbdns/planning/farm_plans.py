@@ -20,15 +20,20 @@ from lbdns.model.other_answers import OtherAnswers
 from lbdns.model.overrides import Overrides
 from lbdns.model.pool_sites import same_orders
 from lbdns.model.snapshot import Snapshot
+from lbdns.native_extension import provides
 from lbdns.planning.backup_plans import BackupPlans
 from lbdns.planning.shadow import ShadowPlans
 from lbdns.planning.site_plans import SitePlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.policies.plan import Plan, Selections
+from lbdns.policies.steps import Steps, finish
 
 log = logging.getLogger("lbdns.planning")
 
 AT_ONCE: Final = 50  # readings recorded at once: less than a millisecond of work, even without the native extension
+#: Readings of a large pool that are recorded in one step
+FEW: Final = 100 if provides("observe_members") else 20
+LARGE: Final = 500  # members: smaller pools are planned in one turn, which takes a few milliseconds at most
 RETRY: Final = 1.0  # s until a pool is planned again after an error, unless a report or an override comes first
 #: Pool -> answers so far by full member name
 AnswerCounts = Callable[[str], Counter[str]]
@@ -177,14 +182,27 @@ class FarmPlans:
         waits = pool in self._outdated and pool in self.sites
         return min(chooser.next_change, self.sites[pool].due_at) if waits else chooser.next_change
 
-    def observe_some(self, pool: Pool, snapshot: Snapshot) -> bool:
-        """Record a few of the new readings of ``pool`` in ``snapshot``, which ``plan`` then need not record.
+    def is_large(self, pool: str) -> bool:
+        """Return whether planning ``pool`` takes so long that queries must be answered in between."""
+        return len(self._selectable.get(pool, ())) >= LARGE
+
+    def observe_some(self, pool: Pool, snapshot: Snapshot, most: int | None = None) -> bool:
+        """Record at most ``most`` (default: ``AT_ONCE``) of the new readings of ``pool`` in ``snapshot``, which
+        ``plan`` then need not record.
 
         Return whether there are more.
         """
         with suppress(Exception):  # ``plan`` meets the same error, and logs it
-            return self.choosers[pool.name].observe_some(snapshot, AT_ONCE)
+            return self.choosers[pool.name].observe_some(snapshot, AT_ONCE if most is None else most)
         return False
+
+    def large_pool_steps(
+        self, pool: Pool, snapshot: Snapshot, overrides: Overrides, clock: Callable[[], float]
+    ) -> Steps[bool]:
+        """Record all new readings of ``pool`` in ``snapshot``, and then plan it, in steps (see ``plan``)."""
+        while self.observe_some(pool, snapshot, FEW):
+            yield
+        return (yield from self.plan_steps(pool, snapshot, overrides, clock()))
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         """If the state of ``pool`` has changed, make new plans and announce the changes.
@@ -192,8 +210,12 @@ class FarmPlans:
         Return whether the state has changed. An exception is logged and affects no other pool; this pool's last
         plans stay in force until planning succeeds.
         """
+        return finish(self.plan_steps(pool, snapshot, overrides, now))
+
+    def plan_steps(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> Steps[bool]:
+        """Do the same as ``plan``, in steps. Until the last step, the caller may only read the state of pools."""
         try:
-            changed = self._plan(pool, snapshot, overrides, now)
+            changed = yield from self._plan(pool, snapshot, overrides, now)
         except Exception:
             log.exception("pool %s: planning failed; its last plans stay in force", pool.name)
             self._retry_at[pool.name] = now + RETRY
@@ -201,15 +223,15 @@ class FarmPlans:
         self._retry_at.pop(pool.name, None)
         return changed
 
-    def _plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
+    def _plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> Steps[bool]:
         chooser = self.choosers[pool.name]
-        before, guards_before = self._liveness(pool.name), chooser.guards(now)
+        before, guards_before = self._liveness(pool.name), (yield from chooser.guard_steps(now))
         if self._answers:
             self._count_selections(pool, self._answers, now)
-        changed = chooser.observe(snapshot, overrides.for_pool(pool.name), now)
+        changed = yield from chooser.observe_steps(snapshot, overrides.for_pool(pool.name), now)
         backup = self.backups.get(pool.name)
         if backup:
-            changed |= self._update_backup(pool, backup, snapshot, overrides, now)
+            changed |= yield from self._update_backup(pool, backup, snapshot, overrides, now)
         sites = self.sites.get(pool.name)
         is_due = sites is None or sites.is_due(chooser, now)
         if not changed and not (is_due and pool.name in self._outdated):
@@ -217,7 +239,7 @@ class FarmPlans:
         self._outdated.add(pool.name)  # until all plans are made, which may fail
         if sites and is_due:
             self._update_sites(pool, sites, now)
-        liveness, guards = self._liveness(pool.name), chooser.guards(now)
+        liveness, guards = self._liveness(pool.name), (yield from chooser.guard_steps(now))
         if liveness.fail_open and not before.fail_open:
             self.fail_open.begin(pool.name, now)
         elif before.fail_open and not liveness.fail_open:
@@ -225,15 +247,16 @@ class FarmPlans:
         self.announcer.states(pool, before, liveness, snapshot, overrides, now)
         if guards is not guards_before:  # the same object while no member has a guard
             self.announcer.guards(pool, guards_before, guards, liveness, now)
+        yield
         if is_due:
-            self._make_plans(pool, chooser, now)
+            yield from self._make_plans(pool, chooser, now)
         return True
 
-    def _make_plans(self, pool: Pool, chooser: Chooser, now: float) -> None:
+    def _make_plans(self, pool: Pool, chooser: Chooser, now: float) -> Steps[None]:
         for policy in dict.fromkeys(pool.owners.values()):
             cursor = self.cursors.get((pool.name, policy))
             if cursor:
-                self._set_plan(pool, policy, cursor, chooser, now)
+                yield from self._set_plan(pool, policy, cursor, chooser, now)
         self._outdated.discard(pool.name)
         self._rounds[pool.name] += 1
 
@@ -242,30 +265,33 @@ class FarmPlans:
         liveness = self.choosers[pool].liveness
         return replace(liveness, fail_open="") if liveness.fail_open and not self.fails_open(pool) else liveness
 
-    def _set_plan(self, pool: Pool, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> None:
+    def _set_plan(self, pool: Pool, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> Steps[None]:
         selections: Selections | None
         plan: Plan | None
         if sites := self.sites.get(pool.name):  # such a pool has no shadow
-            sites.end_and_plan(policy, cursor, chooser, now)
+            yield from sites.end_and_plan_steps(policy, cursor, chooser, now)
             return
         if backup := self.backups.get(pool.name):
-            selections = backup.end_and_plan(policy, cursor, chooser, self.choosers[backup.backup], now)
+            serving = self.choosers[backup.backup]
+            selections = yield from backup.end_and_plan_steps(policy, cursor, chooser, serving, now)
             plan = backup.own_plan(policy)
         else:
             selections = cursor.selections()
-            plan = chooser.plan(policy, selections, now)
+            plan = yield from chooser.plan_steps(policy, selections, now)
+            yield
             cursor.set_plan(plan, chooser.liveness.candidates, selections)
         if selections and plan:
-            self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
+            yield
+            yield from self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
 
     def _update_backup(
         self, pool: Pool, backup: BackupPlans, snapshot: Snapshot, overrides: Overrides, now: float
-    ) -> bool:
+    ) -> Steps[bool]:
         """Plan the backup of ``pool``, and update the share of the answers that it gets.
 
         Return whether the pool needs new plans.
         """
-        self.plan(self._pools[backup.backup], snapshot, overrides, now)
+        yield from self.plan_steps(self._pools[backup.backup], snapshot, overrides, now)
         if self._answers:
             backup.count(self._answers(pool.name), now)
         reason = backup.spillover.why

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from lbdns.answering.pool_cursors import PlanCursors
@@ -19,11 +20,13 @@ from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.explanation import ScoreParts, explain, upcoming
 from lbdns.planning.farm_plans import AnswerCounts, FarmPlans, SiteAnswerCounts
+from lbdns.planning.large_pool import LargePoolPlanning
 from lbdns.planning.site_plans import SitePlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.process.duty_cycle import DutyCycle
 
 TURN: Final = 0.002  # s of planning before queries are answered again; 200 members take about 1.4 ms
+LAST_STEP: Final = 0.001  # s after which no further step of planning a large pool begins in the same turn
 #: Pause after a pass of several turns: planning takes at most about a tenth of a core
 PLANNING: Final = DutyCycle(10.0, longest=1.0)
 #: Pause after each pass of a planner that only observes: nobody waits for its results. 1,000 members take about 10 ms
@@ -33,10 +36,9 @@ OBSERVING: Final = DutyCycle(100.0, longest=5.0)
 class Planner:
     """Makes new plans for a farm's pools whenever a snapshot, an override or the passage of time makes them necessary.
 
-    Pools are planned one after another; the new readings of a large pool are recorded in several turns. If everything
-    fits into one turn, the new plans are in force when ``deliver`` returns; otherwise, queries are answered between
-    turns. A process without plan cursors (a collector or the parent of worker processes) only tracks the members'
-    states.
+    Pools are planned one after another, a large pool in steps. If everything fits into one turn, the new plans are in
+    force when ``deliver`` returns; otherwise, queries are answered between turns. A process without plan cursors (a
+    collector or the parent of worker processes) only tracks the members' states.
 
     Use the planner only in the thread that runs ``loop``. Call ``stop`` when the planner is no longer needed.
     """
@@ -72,6 +74,7 @@ class Planner:
         self._timer: asyncio.Handle | None = None  # the next pass, or the next turn of this one
         self._announcing: asyncio.Handle | None = None  # the next turn of announcing changes
         self._due: dict[str, Pool] = {}  # pools still to be planned in this pass, by name
+        self._large: LargePoolPlanning | None = None  # in progress; its pool is the first of those that are due
         self._repeat = False  # input arrived during this pass
         self._changed = False  # subscribers must be notified at the end of this pass
         self._spent = 0.0  # s spent on this pass
@@ -85,6 +88,9 @@ class Planner:
 
         Until a pool has new plans, its cursors continue with their old plans.
         """
+        if self._large:
+            self._large.finish()
+            self._large = None
         self._plans.use(farm, cursors, self._loop.time())
         self._farm = farm
         self._restart()
@@ -97,12 +103,14 @@ class Planner:
     def override(self, overrides: Overrides) -> None:
         """Replace the overrides in force.
 
-        The affected pools get new plans before other pools, even during a planning pass or a pause.
+        The affected pools get new plans before other pools, even during a planning pass or a pause. Only the planning
+        of a large pool that has begun is completed first, in turns.
         """
         before, self.overrides = self.overrides, overrides
-        self._restart(
-            [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
-        )
+        affected = [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
+        if self._large:
+            self._large.is_outdated |= any(pool.name == self._large.pool for pool in affected)
+        self._restart(affected)
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
         """Record how many answers this server's other processes have sent in total, keyed by pool and policy.
@@ -110,6 +118,9 @@ class Planner:
         If a key is missing from ``answers``, its last total remains valid. The first call only sets the baseline for
         later calls.
         """
+        self._change(partial(self._count_elsewhere, dict(answers), self._loop.time()))
+
+    def _count_elsewhere(self, answers: Mapping[tuple[str, str], int], now: float) -> None:
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
             return
@@ -117,11 +128,18 @@ class Planner:
             count = max(0, total - self._elsewhere.get((pool, policy), 0))
             self._elsewhere[pool, policy] = total
             if pool in self._plans.choosers:
-                self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
+                self._plans.choosers[pool].count_elsewhere(policy, count, now)
 
     def count_others(self, answers: OtherAnswers) -> None:
         """Record what another DNS server has answered, and which servers are heard."""
-        self._plans.count_others(answers, self._loop.time())
+        self._change(partial(self._plans.count_others, answers, self._loop.time()))
+
+    def _change(self, change: Callable[[], None]) -> None:
+        """Change the state of pools now, or as soon as the planning of a large pool has ended."""
+        if self._large:
+            self._large.defer(change)
+        else:
+            change()
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` after any change to the snapshot, states or farm. Return a function that unsubscribes."""
@@ -133,6 +151,9 @@ class Planner:
         for handle in (self._timer, self._announcing):
             if handle:
                 handle.cancel()
+        if self._large:
+            self._large.steps.close()
+            self._large = None
         self._plans.announcer.announce(self._loop.time())
 
     def _restart(self, first: Sequence[Pool] = ()) -> None:
@@ -140,6 +161,8 @@ class Planner:
         self._pause_until = -math.inf
         self._due.clear()
         self._changed = True
+        if self._large:
+            first = [pool for pool in self._farm.pools if pool.name == self._large.pool] + list(first)
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
@@ -160,14 +183,33 @@ class Planner:
         began = self._loop.time()
         while self._due:
             name, pool = next(iter(self._due.items()))
-            if not self._plans.observe_some(pool, self.snapshot):
+            if self._do_some(pool):
                 del self._due[name]
-                self._changed |= self._plans.plan(pool, self.snapshot, self.overrides, self._loop.time())
-            if self._loop.time() - began >= TURN and self._due:
+            turn = LAST_STEP if self._large else TURN
+            if self._loop.time() - began >= turn and self._due:
                 self._spent += self._loop.time() - began
                 self._timer = self._loop.call_soon(self._take_turn)
                 return
         self._end_pass(began)
+
+    def _do_some(self, pool: Pool) -> bool:
+        """Do a part of the planning of ``pool``. Return whether its planning has ended."""
+        plans = self._plans
+        if self._large is None and not plans.is_large(pool.name):
+            if plans.observe_some(pool, self.snapshot):
+                return False
+            self._changed |= plans.plan(pool, self.snapshot, self.overrides, self._loop.time())
+            return True
+        if self._large is None:
+            steps = plans.large_pool_steps(pool, self.snapshot, self.overrides, self._loop.time)
+            self._large = LargePoolPlanning(pool.name, steps)
+        large = self._large
+        changed = large.step()
+        if changed is None:
+            return False
+        self._large = None
+        self._changed |= changed
+        return not large.is_outdated
 
     def _end_pass(self, began: float) -> None:
         """Announce changes, pause if necessary, schedule the next pass, and notify subscribers."""

@@ -17,6 +17,7 @@ from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.model.farm import Farm
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, Selections
+from lbdns.policies.steps import Steps
 
 #: Pool, live policy
 ShadowKey = tuple[str, str]
@@ -139,8 +140,9 @@ class ShadowPlans:
                     cursors[key].end_plan(own)
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
-    def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """End the shadow's plan, and begin its next one. Call this method whenever a live plan of ``policy`` ends.
+    def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> Steps[None]:
+        """End the shadow's plan, and begin its next one, in steps. Call this method whenever a live plan of ``policy``
+        ends.
 
         ``live`` contains the live plan's selections; ``plan`` is the next live plan.
         """
@@ -151,7 +153,10 @@ class ShadowPlans:
         selections = cursor.end_plan(live.counts)
         if not chooser.liveness.fail_open:  # otherwise, members usually take turns, whatever the policy
             shadow_scores = bool(config.score)
-            plan = chooser.shadow_plan(policy, config.policy, selections, self._rng, now, shadow_scores=shadow_scores)
+            yield
+            plan = yield from chooser.shadow_plan(
+                policy, config.policy, selections, self._rng, now, shadow_scores=shadow_scores
+            )
         cursor.set_plan(plan)
 
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:

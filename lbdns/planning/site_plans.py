@@ -14,6 +14,7 @@ from lbdns.choosing.site_load import SiteLoad
 from lbdns.choosing.site_shares import SiteShares
 from lbdns.policies.merged_plan import PlanPart, merged_plan
 from lbdns.policies.plan import Plan, PoolView, Selections, rotation
+from lbdns.policies.steps import Steps, finish
 
 MOST: Final = 100.0  # answers for each selection of a plan that few clients use
 #: s between two plans: at least, for each order, member and policy, and at most. 20 orders of 50 members take about
@@ -101,18 +102,26 @@ class SitePlans:
 
     def end_and_plan(self, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> None:
         """End the plans of the cursors for all orders, and set their next ones."""
+        finish(self.end_and_plan_steps(policy, cursor, chooser, now))
+
+    def end_and_plan_steps(self, policy: str, cursor: PlanCursor, chooser: Chooser, now: float) -> Steps[None]:
+        """Do the same as ``end_and_plan``, in steps."""
         ended = [part.selections() for part in order_cursors(cursor)]
         for order, selections in enumerate(ended):
             self._end(policy, order, selections, chooser, now)
+            yield
         candidates = [i for load in self._loads for i in load.members]
-        view, answers = chooser.view(policy, now), [self._shares.answers_at(site) for site in range(len(self.names))]
+        view = yield from chooser.view_steps(policy, now)
+        answers = [self._shares.answers_at(site) for site in range(len(self.names))]
+        yield
         views = [
             chooser.site_view(view, load, n / math.fsum(answers) if any(answers) else 1.0)
             for load, n in zip(self._loads, answers, strict=True)
         ]
         probes = () if chooser.liveness.fail_open else chooser.guard_rails.probes(now)
         for order, part in enumerate(order_cursors(cursor)):
-            plan = self._plan(policy, order, chooser, views)
+            yield
+            plan = yield from self._plan(policy, order, chooser, views)
             if first := self._probes_of(order, probes):
                 begin = plan.repeat_from + len(first)
                 plan = replace(plan, order=(*first, *plan.order), repeat_from=begin, probes=len(first))
@@ -138,7 +147,7 @@ class SitePlans:
             owed = part.credit + part.share * sum(counts) - count
             part.credit = min(1.0, max(-1.0, owed)) if part.share else 0.0
 
-    def _plan(self, policy: str, order: int, chooser: Chooser, views: Sequence[PoolView]) -> Plan:
+    def _plan(self, policy: str, order: int, chooser: Chooser, views: Sequence[PoolView]) -> Steps[Plan]:
         """Return the next plan for the clients with the given order. ``views`` contains the policy's view of each
         site."""
         shares, decided, mine = self._shares.shares[order], self._shares.decided[order], self._shares.answers_of(order)
@@ -150,7 +159,7 @@ class SitePlans:
             if decided[site] > 0:
                 factor = min(MOST, self._shares.answers_at(site) / mine[site]) if mine[site] else 1.0
                 view = replace(views[site], multiplier=views[site].multiplier * factor)
-                part.plan = chooser.plan_for_site(policy, view, part.ended, load)
+                part.plan = yield from chooser.plan_for_site(policy, view, part.ended, load)
             else:  # a probe of each member in turn
                 part.plan = rotation(load.members, part.ended)
             found.append(PlanPart(part.plan, part.share, part.credit))

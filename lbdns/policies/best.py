@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns.native_extension import AVAILABLE, provides
 from lbdns.policies.highest_scores import fastest, nearly_highest, why_fastest
+from lbdns.policies.level_filling import fill_to_level_steps
 from lbdns.policies.member_columns import MemberColumns, gathered
-from lbdns.policies.operating_point import SEARCH_LIMITS, operating_point
+from lbdns.policies.operating_point import SEARCH_LIMITS, operating_point_steps
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.ranking import as_best
-from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits, smooth_order, smooth_plan
+from lbdns.policies.steps import Steps, finish, parts
+from lbdns.policies.weighted import MAX_LENGTH, MIN_LENGTH, carried_credits_steps, smooth_order_steps, smooth_plan_steps
 
 if AVAILABLE:
     import lbdns_native
@@ -59,11 +61,17 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     next report. After these, members are selected in proportion to capacity, because a crowd of clients may just have
     arrived, and the loads in the reports would not reflect it yet.
     """
-    shares = level_filling_shares(view)
+    return finish(best_steps(view, previous, rng))
+
+
+def best_steps(view: PoolView, previous: Selections | None, rng: Random) -> Steps[Plan]:
+    """Return the same plan as ``best``, in steps."""
+    shares = yield from level_filling_steps(view)
     if view.answers_allowed <= 0 or not view.candidates:
-        return heavy_plan(view, shares, previous)
+        return (yield from heavy_plan_steps(view, shares, previous))
     light = rotation(fastest(view, nearly_highest(view)), previous)
-    heavy = smooth_plan(view, shares, previous)
+    yield
+    heavy = yield from smooth_plan_steps(view, shares, previous)
     turns = -(-view.answers_allowed // len(light.order))
     first = (tuple(light.order) * turns)[: view.answers_allowed]
     return Plan(first + tuple(heavy.order), len(first), heavy.weights, heavy.credits, light=True)
@@ -78,22 +86,27 @@ BEST: Final = PolicySpec(
     weighs_load=True,
     uses_score=True,
     rank=as_best,
+    steps=best_steps,
 )
 
 
-def heavy_plan(view: PoolView, shares: Sequence[float], previous: Selections | None) -> Plan:
+def heavy_plan_steps(view: PoolView, shares: Sequence[float], previous: Selections | None) -> Steps[Plan]:
     """Return a plan that distributes the expected answers by ``shares``, and further answers in proportion to
     capacity."""
     expected = expected_answers(view)
     if not view.measured or expected > MAX_LENGTH:
-        return smooth_plan(view, shares, previous)
-    credits = carried_credits(previous, len(shares))
+        return (yield from smooth_plan_steps(view, shares, previous))
+    credits = yield from carried_credits_steps(previous, len(shares))
+    first = yield from smooth_order_steps(shares, credits, expected)
     members = view.on_time
     capacities = spread(gathered(view.columns.usable_capacities, members), members, len(shares))
     total = sum(capacities)
+    yield
     length = min(MAX_LENGTH, max(MIN_LENGTH, 2 * len(members)))
-    overflow = smooth_order([capacity / total for capacity in capacities], [0.0] * len(shares), length)
-    return Plan((*smooth_order(shares, credits, expected), *overflow), expected, tuple(shares), credits)
+    weights = [capacity / total for capacity in capacities]
+    yield
+    overflow = yield from smooth_order_steps(weights, [0.0] * len(shares), length)
+    return Plan((*first, *overflow), expected, tuple(shares), credits)
 
 
 def expected_answers(view: PoolView) -> int:
@@ -159,17 +172,28 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     proven capacity. The limit applies only if the capacity that other programs leave to the member exceeds its proven
     capacity.
     """
+    return finish(level_filling_steps(view))
+
+
+def level_filling_steps(view: PoolView) -> Steps[tuple[float, ...]]:
+    """Return the same shares as ``level_filling_shares``, in steps."""
     columns, candidates = view.columns, view.on_time
     if not candidates:
         return (0.0,) * len(columns)
     filling = Filling.of(columns, candidates)
-    found = _filled(view, filling)
+    yield
+    found = yield from _filled(view, filling)
+    yield
     for place in _unconfirmed(columns, candidates):
         proven = columns.proven_capacities[candidates[place]] * columns.ramps.get(candidates[place], 1.0)
-        most = view.max_speed_gain * _filled(view, filling.with_member(place, 0.0, proven))[place]
+        at_rest = yield from _filled(view, filling.with_member(place, 0.0, proven))
+        most = view.max_speed_gain * at_rest[place]
         if found[place] > most:
-            found = _filled(view, filling, {place: most})
-    return tuple(spread(found, candidates, len(columns)))
+            found = yield from _filled(view, filling, {place: most})
+    yield
+    shares = tuple(spread(found, candidates, len(columns)))
+    yield
+    return shares
 
 
 def _unconfirmed(columns: MemberColumns, members: Sequence[int]) -> list[int]:
@@ -180,7 +204,7 @@ def _unconfirmed(columns: MemberColumns, members: Sequence[int]) -> list[int]:
     return [bisect_left(members, i) for i in exceeding if i in members] if exceeding else []
 
 
-def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIMITS) -> list[float]:
+def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIMITS) -> Steps[list[float]]:
     """Return the shares that bring ``members`` to the same level; ``most`` limits the shares of some members."""
     capacities, loads = members.capacities, members.loads
     requests, answers = expected_rates(view)
@@ -192,15 +216,16 @@ def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIM
         limits[place] = min(limits.get(place, math.inf), horizon * capacities[place])
     if not view.measured or requests == math.inf:
         every = [limits.get(place, math.inf) for place in range(len(loads))] if limits else [math.inf] * len(loads)
-        return [part / expected for part in fill_to_level(loads, capacities, every, expected)]
+        filled = yield from fill_to_level_steps(loads, capacities, every, expected)
+        return [one / expected for one in filled]
     # While a crowd arrives, more requests are in progress than on average
     in_progress = max(view.in_progress, sum(loads)) if view.crowd_arriving else view.in_progress
     corrected = HALF_CORRECTED if view.requests_per_answer > PERSISTENT else None
     if not NATIVE:
-        return python_level_filling(members, requests, in_progress, limits, expected, corrected)
+        return (yield from level_steps(members, requests, in_progress, limits, expected, corrected))
     filling = expected, MIN_SHARE, MIN_UTILISATION, corrected
     contention = list(members.other_tasks.items()), list(members.standstills.items())
-    return lbdns_native.level_filling(
+    found = lbdns_native.level_filling(
         loads,
         capacities,
         members.cores,
@@ -211,69 +236,47 @@ def _filled(view: PoolView, members: Filling, most: Mapping[int, float] = NO_LIM
         SEARCH_LIMITS,
         filling,
     )
+    yield
+    return found
 
 
-def python_level_filling(
+def level_steps(
     members: Filling,
     requests: float,
     in_progress: float,
     limits: Mapping[int, float],
     expected: float,
     half_corrected: float | None,
-) -> list[float]:
+) -> Steps[list[float]]:
     """Return the shares of ``expected`` requests that bring ``members`` to the same level above their operating points.
 
     ``limits`` contains the requests that some members may get at most, by place. A deviation of ``half_corrected``
     requests is corrected by half; None corrects all deviations fully. The native extension returns the same shares.
     """
     capacities = members.capacities
-    point = operating_point(capacities, members.cores, requests, in_progress, members.other_tasks, members.standstills)
+    point = yield from operating_point_steps(
+        capacities, members.cores, requests, in_progress, members.other_tasks, members.standstills
+    )
     least = MIN_SHARE * max(requests / sum(capacities), MIN_UTILISATION)
-    widths = [
-        floor if (floor := least * capacity) > rate else rate
-        for rate, capacity in zip(point.rates, capacities, strict=True)
-    ]
-    loads = [load - ideal for load, ideal in zip(members.loads, point.loads, strict=True)]
-    if half_corrected is not None:
-        loads = [load * abs(load) / (abs(load) + half_corrected) for load in loads]
+    widths: list[float] = []
+    loads: list[float] = []
+    for part in parts(len(capacities)):
+        widths += [
+            floor if (floor := least * capacity) > rate else rate
+            for rate, capacity in zip(point.rates[part], capacities[part], strict=True)
+        ]
+        gaps = [load - ideal for load, ideal in zip(members.loads[part], point.loads[part], strict=True)]
+        if half_corrected is not None:
+            gaps = [gap * abs(gap) / (abs(gap) + half_corrected) for gap in gaps]
+        loads += gaps
+        yield
     most = [math.inf] * len(loads)
     for place, limit in limits.items():
         most[place] = limit
-    return [part / expected for part in fill_to_level(loads, widths, most, expected)]
-
-
-def fill_to_level(
-    loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
-) -> list[float]:
-    """Split ``amount`` into parts, each within its limit, that bring all members to the same level (load per width).
-
-    If ``amount`` exceeds the sum of the limits, all parts exceed their limits by the same factor. All ``widths`` and
-    ``limits`` are positive.
-    """
-    if not AVAILABLE:
-        return python_fill_to_level(loads, widths, limits, amount)
-    return lbdns_native.fill_to_level(loads, widths, limits, amount)
-
-
-def python_fill_to_level(
-    loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
-) -> list[float]:
-    """Return the same parts as ``fill_to_level``, without the native extension."""
-    parts = [0.0] * len(loads)
-    unlimited, rest = list(range(len(loads))), amount
-    while unlimited and rest > 0:
-        level = water_level([loads[i] for i in unlimited], [widths[i] for i in unlimited], rest)
-        full = {i for i in unlimited if level * widths[i] - loads[i] >= limits[i]}
-        if not full:
-            for i in unlimited:
-                parts[i] = max(0.0, level * widths[i] - loads[i])
-            return parts
-        for i in full:
-            parts[i] = limits[i]
-        rest = amount - sum(parts)
-        unlimited = [i for i in unlimited if i not in full]
-    total = sum(parts)
-    return [part * amount / total for part in parts]
+    yield
+    filled = yield from fill_to_level_steps(loads, widths, most, expected)
+    yield
+    return [one / expected for one in filled]
 
 
 def expected_rates(view: PoolView) -> tuple[float, float]:
@@ -289,20 +292,3 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
     if view.requests_per_answer > PERSISTENT:
         return view.requests_per_answer * view.recent_answers_per_s, view.recent_answers_per_s
     return max(view.requests_per_s, view.recent_answers_per_s), view.recent_answers_per_s
-
-
-def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) -> float:
-    """Return the level L (load per width) that solves ``sum(max(0, L * width - load)) = amount``.
-
-    ``amount`` and all ``widths`` are positive; there is at least one member.
-    """
-    members = [(load / width, load, width) for load, width in zip(loads, widths, strict=True)]
-    level = 0.0
-    while members:
-        # Without the members above the level, it falls: none of them can belong to the result
-        level = (amount + sum([load for _, load, _ in members])) / sum([width for _, _, width in members])
-        below = [member for member in members if member[0] < level]
-        if len(below) == len(members):
-            break
-        members = below
-    return level

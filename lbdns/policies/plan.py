@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lbdns.policies.member_columns import MemberColumns, MemberView
+from lbdns.policies.steps import Steps, in_one_step
 
 if TYPE_CHECKING:
     from random import Random
@@ -141,6 +142,7 @@ class Selections:
 
 
 PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
+PolicySteps = Callable[[PoolView, Selections | None, "Random"], Steps[Plan]]
 Reason = str | Callable[[PoolView], str]
 #: Maps a member's index to a value by which members can be sorted, best first
 SortKey = Callable[[int], Any]
@@ -166,6 +168,11 @@ class PolicySpec:
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
     rank: Callable[[PoolView], SortKey] = in_turn  # ranks the members that an answer names after the plan's members
+    steps: PolicySteps | None = None  # makes the plan in steps, if that takes long in a large pool
+
+    def plan_steps(self, view: PoolView, previous: Selections | None, rng: Random) -> Steps[Plan]:
+        """Return the policy's plan, in steps."""
+        return (self.steps or in_one_step(self.function))(view, previous, rng)
 
     def reason(self, view: Callable[[], PoolView], part: Part = "expected") -> str:
         """Return the reason why the policy selects a member in the given ``part`` of its plan.

@@ -27,6 +27,7 @@
 //! reading_changes_binding    the Python functions for the changes that followers receive: type conversions only
 //!   json_text                writes and reads JSON
 //! planning_binding           the Python functions for planning: type conversions only
+//!   level_filling            splits an amount so that all members reach the same level
 //!   planning_arithmetic      the arithmetic that takes longest when a large pool is planned
 //!     capacity_estimate      estimates the members' capacities from what they have served
 //! observed_member_binding    the Python class of an observed member: type conversions only
@@ -48,6 +49,7 @@ pub mod fast_path;
 mod history_binding;
 pub mod history_columns;
 pub mod json_text;
+pub mod level_filling;
 pub mod member_lists;
 pub mod observed_member;
 mod observed_member_binding;

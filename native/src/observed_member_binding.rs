@@ -190,8 +190,58 @@ fn new_readings<'py>(
     Ok(found)
 }
 
+/// Columns of values by member: readings, metrics, received, scores, intervals, overdue_at, loads, cores,
+/// requests_per_s and in_progress.
+type Columns<'py> = [Bound<'py, PyList>; 10];
+
+/// Columns of the work that members have served: requests, cpu_seconds, variances and counted.
+type Work<'py> = [Bound<'py, PyList>; 4];
+
+/// Record new readings, given with the indexes of their members, and copy the members' values to the columns.
+///
+/// Return whether a member has reported another number of cores. Raises TypeError if an item of `members` is no
+/// `ObservedMember`.
+#[pyfunction]
+fn observe_members<'py>(
+    members: &Bound<'py, PyList>,
+    columns: Columns<'py>,
+    work: Work<'py>,
+    readings: Vec<(usize, Bound<'py, PyAny>)>,
+) -> PyResult<bool> {
+    let py = members.py();
+    let [known, metrics, received, scores, intervals, overdue_at, averages @ ..] = &columns;
+    let mut cores_changed = false;
+    for (i, reading) in readings {
+        let item = members.get_item(i)?;
+        let mut member = item.downcast::<ObservedMember>()?.borrow_mut();
+        member.observe(reading.clone())?;
+        received.set_item(i, reading.getattr(intern!(py, "received"))?)?;
+        scores.set_item(i, reading.getattr(intern!(py, "score"))?)?;
+        known.set_item(i, reading)?;
+        intervals.set_item(i, member.observations.interval)?;
+        overdue_at.set_item(i, member.observations.overdue_at)?;
+        let newest = member.metrics.bind(py);
+        if newest.is(&metrics.get_item(i)?) {
+            continue;
+        }
+        metrics.set_item(i, newest)?;
+        let (load, cores, requests_per_s, in_progress) = member.averages();
+        cores_changed |= averages[1].get_item(i)?.extract::<Option<f64>>()? != cores;
+        for (column, value) in averages.iter().zip([load, cores, requests_per_s, in_progress]) {
+            column.set_item(i, value)?;
+        }
+        let (requests, cpu_seconds, variance, counted) = member.served();
+        for (column, value) in work.iter().zip([requests, cpu_seconds, variance]) {
+            column.set_item(i, value)?;
+        }
+        work[3].set_item(i, counted)?;
+    }
+    Ok(cores_changed)
+}
+
 pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(forget_changed, module)?)?;
     module.add_function(wrap_pyfunction!(new_readings, module)?)?;
+    module.add_function(wrap_pyfunction!(observe_members, module)?)?;
     module.add_class::<ObservedMember>()
 }

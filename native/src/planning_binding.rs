@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::capacity_estimate::{self, EstimateLimits, ServedWork};
-use crate::planning_arithmetic::{self, Adding, Contention, FillingLimits, SearchLimits, Speeds};
+use crate::level_filling::{self as levels, FillingLimits};
+use crate::planning_arithmetic::{self, Adding, Contention, SearchLimits, Speeds};
 
 /// A column of numbers. Lists and tuples are read item by item, which is faster than by an iterator.
 pub struct Column(pub Vec<f64>);
@@ -19,6 +20,18 @@ impl<'py> FromPyObject<'py> for Column {
             return Ok(Column(tuple.iter_borrowed().map(|item| item.extract()).collect::<PyResult<_>>()?));
         }
         Ok(Column(value.extract()?))
+    }
+}
+
+/// A column of booleans, read like a `Column`.
+pub struct Flags(pub Vec<bool>);
+
+impl<'py> FromPyObject<'py> for Flags {
+    fn extract_bound(value: &Bound<'py, PyAny>) -> PyResult<Flags> {
+        if let Ok(list) = value.downcast::<PyList>() {
+            return Ok(Flags(list.iter().map(|item| item.extract()).collect::<PyResult<_>>()?));
+        }
+        Ok(Flags(value.extract()?))
     }
 }
 
@@ -103,7 +116,7 @@ fn variance_between(py: Python<'_>, speeds: Column, variances: Column, inner: Co
 fn fill_to_level(py: Python<'_>, loads: Column, widths: Column, limits: Column, amount: f64) -> PyResult<Vec<f64>> {
     let (Column(loads), Column(widths), Column(limits)) = (loads, widths, limits);
     require_equal(&[loads.len(), widths.len(), limits.len()])?;
-    Ok(planning_arithmetic::fill_to_level(&loads, &widths, &limits, amount, adding(py)))
+    Ok(levels::fill_to_level(&loads, &widths, &limits, amount, adding(py)))
 }
 
 /// Return the first `length` selections of members with the given shares and credits.
@@ -121,25 +134,25 @@ fn capacities(
     requests: Column,
     cpu_seconds: Column,
     variances: Column,
-    counted: Vec<bool>,
+    counted: Flags,
     cores: Column,
     gain: f64,
     limits: (f64, f64, f64, f64, u32),
 ) -> PyResult<Vec<f64>> {
     let size = requests.0.len();
-    require_equal(&[size, cpu_seconds.0.len(), variances.0.len(), counted.len(), cores.0.len()])?;
+    require_equal(&[size, cpu_seconds.0.len(), variances.0.len(), counted.0.len(), cores.0.len()])?;
     let (prior, max_speed, min_variance, most_faster, steps) = limits;
     let work =
-        ServedWork { requests: &requests.0, cpu_seconds: &cpu_seconds.0, variances: &variances.0, counted: &counted };
+        ServedWork { requests: &requests.0, cpu_seconds: &cpu_seconds.0, variances: &variances.0, counted: &counted.0 };
     let limits = EstimateLimits { prior, max_speed, min_variance, most_faster, steps };
     Ok(work.capacities(&cores.0, gain, &limits, adding(py)))
 }
 
 /// Return each member's capacity, but limit the fastest member's speed to that of the next fastest member.
 #[pyfunction]
-fn proven_capacities(capacity: Column, cores: Column, counted: Vec<bool>) -> PyResult<Vec<f64>> {
-    require_equal(&[capacity.0.len(), cores.0.len(), counted.len()])?;
-    Ok(capacity_estimate::proven_capacities(&capacity.0, &cores.0, &counted))
+fn proven_capacities(capacity: Column, cores: Column, counted: Flags) -> PyResult<Vec<f64>> {
+    require_equal(&[capacity.0.len(), cores.0.len(), counted.0.len()])?;
+    Ok(capacity_estimate::proven_capacities(&capacity.0, &cores.0, &counted.0))
 }
 
 /// Return the shares that bring all members to the same level above their operating points.
@@ -173,7 +186,22 @@ fn level_filling(
     let (capacities, cores) = (&capacities.0, &cores.0);
     let point =
         planning_arithmetic::operating_point(capacities, cores, &contention, rate, in_progress, &search, adding);
-    Ok(planning_arithmetic::level_filling(&loads.0, capacities, point, rate, &limits, adding))
+    Ok(levels::level_filling(&loads.0, capacities, point, rate, &limits, adding))
+}
+
+/// Return each rate, at most `margin` times the capacity; None for a rate that is None.
+#[pyfunction]
+fn limited_rates<'py>(rates: &Bound<'py, PyList>, capacities: Column, margin: f64) -> PyResult<Bound<'py, PyList>> {
+    let Column(capacities) = capacities;
+    require_equal(&[rates.len(), capacities.len()])?;
+    let limited = rates.get_slice(0, rates.len());
+    for (i, (rate, capacity)) in rates.iter().zip(capacities).enumerate() {
+        let most = margin * capacity;
+        if rate.extract::<Option<f64>>()?.is_some_and(|rate| rate > most) {
+            limited.set_item(i, most)?;
+        }
+    }
+    Ok(limited)
 }
 
 /// Return whether an item of a list is None.
@@ -210,6 +238,7 @@ pub fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(variance_between, module)?)?;
     module.add_function(wrap_pyfunction!(fill_to_level, module)?)?;
     module.add_function(wrap_pyfunction!(has_none, module)?)?;
+    module.add_function(wrap_pyfunction!(limited_rates, module)?)?;
     module.add_function(wrap_pyfunction!(median, module)?)?;
     module.add_function(wrap_pyfunction!(capacities, module)?)?;
     module.add_function(wrap_pyfunction!(proven_capacities, module)?)?;

@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbdns.choosing.observed_pool import BUSY_WORKERS_VALID, OVERDUE_AFTER, ObservedMember, ObservedPool
 from lbdns.model.overrides import PoolOverrides
 from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot_maker import SnapshotMaker
 
 
 def reading(received: float, interval: float = 1.0, **metrics: float) -> Reading:
@@ -123,3 +126,24 @@ def test_readings_recorded_before_a_reload_count_as_new_after_it() -> None:
     before.observe_some(snapshot, 1)
     after.take_over(before, [1, 0])
     assert after.observe(snapshot) == [0, 1]
+
+
+@given(st.lists(st.tuples(st.sets(st.integers(0, 6)), st.sampled_from(["update", "all", "skip", "unknown"]))))
+def test_recorded_changes_lead_to_the_same_observations(rounds: list[tuple[set[int], str]]) -> None:
+    """A snapshot may state which readings have changed, and a pool need not observe every snapshot."""
+    names = [f"m{number}" for number in range(5)]  # the readings of m5 and m6 belong to other pools
+    maker, informed, plain = SnapshotMaker(), ObservedPool(names), ObservedPool(names)
+    for at, (members, kind) in enumerate(rounds):
+        readings = {f"m{number}": Reading(float(at), 1.0, 50) for number in members}
+        if kind == "all":
+            maker.replace_all(readings)
+        else:
+            maker.update(readings)
+        snapshot = maker.make()
+        if kind == "skip":
+            continue
+        copy = Snapshot(snapshot.version, snapshot.readings)
+        if kind == "unknown":
+            snapshot = copy
+        assert informed.observe(snapshot) == plain.observe(copy)
+        assert informed.readings == plain.readings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -22,9 +23,11 @@ from lbdns.choosing.capacity_estimate import (
 )
 from lbdns.choosing.observed_pool import ObservedPool
 from lbdns.choosing.robust_estimates import winsorised
-from lbdns.model.snapshot import Reading
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.native_extension import AVAILABLE
 from lbdns.policies import best, weighted
-from lbdns.policies.best import fill_to_level, level_filling_shares, python_fill_to_level
+from lbdns.policies.best import level_filling_shares
+from lbdns.policies.level_filling import fill_to_level, python_fill_to_level
 from lbdns.policies.member_columns import MemberView
 from lbdns.policies.operating_point import operating_point, python_operating_point
 from lbdns.policies.plan import Plan, PoolView, Selections
@@ -32,6 +35,8 @@ from lbdns.policies.weighted import carried_credits, python_carried_credits, pyt
 from tests.needs import needs
 
 pytestmark = needs(native=True)
+if AVAILABLE:
+    import lbdns_native
 
 LARGEST = 12  # members
 capacities = st.floats(0.001, 1e6)
@@ -177,15 +182,53 @@ def test_the_operating_point_of_a_large_pool_is_the_same(cores: tuple[int, ...],
 
 
 def test_new_readings_are_found_as_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    old: list[Reading | None] = [Reading(float(i), 1.0, 50) for i in range(5)] + [None, None]
-    names = tuple(f"m{i}" for i in range(len(old)))
-    readings = {name: reading for name, reading in zip(names, old, strict=True) if reading}
-    readings |= {"m1": Reading(9.0, 1.0, 50), "m5": Reading(9.0, 1.0, 50), "other": Reading(9.0, 1.0, 50)}
-    del readings["m3"]
-    found = observed_pool._new_readings(names, readings, old)
-    assert [i for i, _ in found] == [1, 5]
-    monkeypatch.setattr(observed_pool, "NATIVE_SCAN", False)
-    assert observed_pool._new_readings(names, readings, old) == found
+    names = tuple(f"m{i}" for i in range(7))
+    old = {name: Reading(float(i), 1.0, 50) for i, name in enumerate(names[:5])}
+    new = old | {"m1": Reading(9.0, 1.0, 50), "m5": Reading(9.0, 1.0, 50), "other": Reading(9.0, 1.0, 50)}
+    del new["m3"]
+    for native in (True, False):
+        monkeypatch.setattr(observed_pool, "NATIVE_SCAN", native)
+        pool = ObservedPool(names)
+        assert pool.observe(Snapshot(1, old)) == [0, 1, 2, 3, 4]
+        assert pool.observe(Snapshot(2, new)) == [1, 5]
+
+
+def busy(number: int, at: float, chance: Random) -> Reading:
+    metrics = {
+        "cpu_count": chance.choice([1.0, 2.0, 4.0]),
+        "busy_workers": float(chance.randint(0, 9)),
+        "requests_per_s": chance.uniform(0, 400),
+        "requests_total": 100.0 * number + 50 * at,
+        "httpd_cpu_seconds": number + at,
+    }
+    return Reading(at, 1.0, chance.choice([None, 40, 60]), metrics if number % 5 else {"run_queue": 2.0})
+
+
+def test_members_observed_together_have_the_same_columns_as_those_observed_in_python() -> None:
+    assert observed_pool.NATIVE_BATCH
+    names, chance = tuple(f"m{number}" for number in range(20)), Random(5)
+    native, python = ObservedPool(names, native=True), ObservedPool(names)
+    readings: dict[str, Reading] = {}
+    for version in range(1, 30):
+        readings |= {name: busy(n, float(version), chance) for n, name in enumerate(names) if chance.random() < 0.5}
+        if version % 4 == 0:  # the same metrics in a new reading
+            readings["m3"] = replace(readings["m3"], received=version + 0.5)
+        snapshot = Snapshot(version, dict(readings))
+        while native.observe_some(snapshot, 3):
+            pass
+        assert native.observe(snapshot) == python.observe(snapshot)
+        assert native.columns.by_report == python.columns.by_report
+        assert native.columns.work == python.columns.work
+        assert native.cores == python.cores
+        assert native.observed_capacities() == python.observed_capacities()
+
+
+@given(st.lists(st.tuples(st.none() | st.floats(0, 1e6), st.floats(1e-9, 1e6)), min_size=1), st.floats(0.1, 3))
+def test_the_limited_rates_are_the_same(members: list[tuple[float | None, float]], margin: float) -> None:
+    rates, capacity = [rate for rate, _ in members], [c for _, c in members]
+    limited = [rate if rate is None or rate <= margin * c else margin * c for rate, c in members]
+    assert lbdns_native.limited_rates(rates, capacity, margin) == limited
+    assert rates == [rate for rate, _ in members]
 
 
 def test_members_of_which_some_are_observed_in_python_are_compared_in_python() -> None:

@@ -13,6 +13,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.planning import farm_plans, planner
 from lbdns.planning.planner import Planner
+from lbdns.policies.steps import Steps
 from tests.answering.farms import HOBBIT, MEMBERS, hobbit, make_farm, pool
 from tests.overriding import drains
 from tests.planning.planner_log import SHORT, messages
@@ -134,16 +135,16 @@ class TwoPools:
         self.farm = make_farm({"hobbit": HOBBIT}, [pool(), pool(name="other", names={"other": "round_robin"})])
         self.table, self.loop = AnswerTable(self.farm), asyncio.get_running_loop()
         self.broken, self.attempts = False, 0
-        observe = Chooser.observe
+        observe = Chooser.observe_steps
 
-        def observed(chooser: Chooser, *args: Any) -> bool:
+        def observed(chooser: Chooser, *args: Any) -> Steps[bool]:
             if self.broken and chooser is self.planner._plans.choosers["web"]:
                 self.attempts += 1
                 raise RuntimeError("a bug")
             return observe(chooser, *args)
 
         self.planner = Planner(self.farm, self.table.cursors, self.loop, events=EventLog())
-        monkeypatch.setattr(Chooser, "observe", observed)
+        monkeypatch.setattr(Chooser, "observe_steps", observed)
         self.readings = Readings()
 
     def report(self, interval: float = 60.0) -> None:
@@ -190,12 +191,12 @@ async def test_a_policy_that_fails_is_tried_again(
 ) -> None:
     pools = TwoPools(monkeypatch)
     pools.report()
-    plan, counted = Chooser.plan, pools.planner.answers()
-    monkeypatch.setattr(Chooser, "plan", lambda *_: 1 / 0)
+    plan, counted = Chooser.plan_steps, pools.planner.answers()
+    monkeypatch.setattr(Chooser, "plan_steps", lambda *_: 1 / 0)
     pools.planner.override(drains("frodo.hobbit"))
     await until(lambda: len(messages(caplog, "planning failed")) >= 2)
     assert pools.order("web") == pools.order("other") == list(MEMBERS)
-    monkeypatch.setattr(Chooser, "plan", plan)
+    monkeypatch.setattr(Chooser, "plan_steps", plan)
     await until(lambda: pools.order("web") == pools.order("other") == ["bilbo", "gandalf"])
     assert pools.planner.answers() == counted
     pools.planner.stop()

@@ -9,43 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.best import (
-    HORIZON,
-    best,
-    expected_answers,
-    expected_rates,
-    fill_to_level,
-    level_filling_shares,
-    water_level,
-)
+from lbdns.policies.best import HORIZON, best, expected_answers, expected_rates, level_filling_shares
 from lbdns.policies.member_columns import MemberView
 from lbdns.policies.plan import PoolView
 from lbdns.policies.weighted import smooth_plan
 from tests.policies.views import hand_out, handed, member, run, view
-
-VESSELS = st.lists(st.tuples(st.floats(0, 1000), st.floats(0.01, 1000)), min_size=1, max_size=30)
-
-
-@given(VESSELS, st.floats(0.5, 1e5))
-def test_the_water_level_distributes_the_whole_amount(vessels: list[tuple[float, float]], poured: float) -> None:
-    loads, capacities = zip(*vessels, strict=True)
-    level = water_level(loads, capacities, poured)
-    total = sum(max(0.0, level * c - n) for n, c in vessels)
-    assert total == pytest.approx(poured, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("loads", "capacities", "poured", "level"),
-    [
-        ((0, 0), (1, 1), 2, 1.0),
-        ((10, 0), (1, 1), 4, 4.0),  # the full member gets nothing
-        ((10, 0), (1, 1), 20, 15.0),
-        ((4, 2), (2, 1), 3, 3.0),
-        ((0, 0, 0), (1, 2, 5), 16, 2.0),
-    ],
-)
-def test_water_levels(loads: list[float], capacities: list[float], poured: float, level: float) -> None:
-    assert water_level(loads, capacities, poured) == pytest.approx(level)
 
 
 def test_shares_raise_all_members_to_one_level() -> None:
@@ -232,38 +200,6 @@ def test_shares_sum_to_one_for_any_pool(
     shares = level_filling_shares(replace(pool, recent_answers_per_s=times * answers))
     assert sum(shares) == pytest.approx(1.0, rel=1e-6)
     assert all(share >= 0 for share in shares)
-
-
-JARS = st.lists(
-    st.tuples(st.floats(-100, 100), st.floats(0.01, 100), st.floats(0.01, 100) | st.just(math.inf)),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(JARS, st.floats(0.5, 1e4))
-def test_no_member_exceeds_its_limit_while_others_have_room(
-    jars: list[tuple[float, float, float]], poured: float
-) -> None:
-    loads, vessels, most = zip(*jars, strict=True)
-    parts = fill_to_level(loads, vessels, most, poured)
-    assert sum(parts) == pytest.approx(poured)
-    assert min(parts) >= 0
-    if sum(most) >= poured:
-        assert all(part <= limit * (1 + 1e-9) for part, limit in zip(parts, most, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("most", "parts"),
-    [
-        ((math.inf, math.inf), (6.0, 6.0)),
-        ((math.inf, 4.0), (8.0, 4.0)),
-        ((2.0, 4.0), (4.0, 8.0)),  # more than there is room for: in proportion
-        ((2.0, math.inf), (2.0, 10.0)),
-    ],
-)
-def test_filling_up_to_limits(most: tuple[float, float], parts: tuple[float, float]) -> None:
-    assert fill_to_level((0.0, 0.0), (1.0, 1.0), most, 12.0) == pytest.approx(parts)
 
 
 def test_an_alarmed_member_gets_no_more_than_it_can_serve() -> None:

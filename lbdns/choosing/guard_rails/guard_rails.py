@@ -16,6 +16,7 @@ from lbdns.choosing.guard_rails.slow_start import SlowStart
 from lbdns.choosing.moving_averages import selected
 from lbdns.model.liveness import Liveness
 from lbdns.model.snapshot import Reading
+from lbdns.policies.steps import Steps, finish, parts
 from lbdns_shared.report import WEB_SERVER_FAILED
 
 RAMP_STEP: Final = 1.0  # s between plans during slow start without reports: a tenth of its default length
@@ -194,9 +195,17 @@ class GuardRails:
 
         If no member has a guard, every call returns the same object; callers can therefore compare results with ``is``.
         """
+        return finish(self.guard_steps(now, ramps))
+
+    def guard_steps(self, now: float, ramps: Mapping[int, float]) -> Steps[tuple[Guard, ...]]:
+        """Return the same guards as ``guards``, in steps."""
         if not self.caught and not self._needed and not self.slow_start.running:
             return self._no_guards
-        return tuple(self._guard(i, ramps.get(i, 1.0)) for i in range(len(self._watches)))
+        found: list[Guard] = []
+        for part in parts(len(self._watches)):
+            found += [self._guard(i, ramps.get(i, 1.0)) for i in range(part.start, min(part.stop, len(self._watches)))]
+            yield
+        return tuple(found)
 
     def _guard(self, member: int, ramp: float) -> Guard:
         watch = self._watches[member]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lbdns.policies.best import water_level
+from lbdns.policies.level_filling import water_level
 
 MARGIN: Final = 1.05  # times the demand: above 95 % of what servers can carry, queues grow without limit
 #: Times the demand, while members in alarm are left out. They still serve requests, and hosts are slow before they are

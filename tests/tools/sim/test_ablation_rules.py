@@ -10,6 +10,7 @@ import pytest
 
 from lbdns.choosing.moving_averages import WindowRate
 from lbdns.policies.plan import PoolView
+from lbdns.policies.steps import finish
 from lbdns_tools.sim.ablation_rules import RULES, AblationRule, Replacement, switched_off
 from lbdns_tools.sim.acceptance_demands import demands
 
@@ -61,34 +62,36 @@ def test_no_rule_is_off_without_a_name() -> None:
 
 def test_rules_can_be_off_inside_each_other() -> None:
     """Two rules replace the operating point; each context restores what it has found."""
-    original = of_best("operating_point")
+    original = of_best("operating_point_steps")
     with switched_off("operating-point"):
-        proportional = of_best("operating_point")
+        proportional = of_best("operating_point_steps")
         with switched_off("in-progress-limit"):
-            assert of_best("operating_point") is not proportional
-        assert of_best("operating_point") is proportional
-    assert of_best("operating_point") is original
+            assert of_best("operating_point_steps") is not proportional
+        assert of_best("operating_point_steps") is proportional
+    assert of_best("operating_point_steps") is original
 
 
 def test_without_the_operating_point_rates_are_in_proportion_to_capacity() -> None:
     unequal = [100.0, 300.0], [1.0, 4.0], 40.0
     with switched_off("operating-point"):
-        assert of_best("operating_point")(*unequal).rates == (10.0, 30.0)
-    assert of_best("operating_point")(*unequal).rates != (10.0, 30.0)
+        assert finish(of_best("operating_point_steps")(*unequal)).rates == (10.0, 30.0)
+    assert finish(of_best("operating_point_steps")(*unequal)).rates != (10.0, 30.0)
 
 
 def test_without_the_limit_the_operating_point_ignores_requests_in_progress() -> None:
     limited = [100.0, 300.0], [1.0, 4.0], 390.0, 2.0
     with switched_off("in-progress-limit"):
-        assert of_best("operating_point")(*limited) == of_best("operating_point")(*limited[:3])
-    assert sum(of_best("operating_point")(*limited).loads) == pytest.approx(2.0, rel=0.01)
+        assert finish(of_best("operating_point_steps")(*limited)) == finish(
+            of_best("operating_point_steps")(*limited[:3])
+        )
+    assert sum(finish(of_best("operating_point_steps")(*limited)).loads) == pytest.approx(2.0, rel=0.01)
 
 
 def test_without_level_filling_loads_do_not_matter() -> None:
     full_and_idle = [9.0, 0.0], [1.0, 3.0], [100.0, 100.0], 8.0
     with switched_off("level-filling"):
-        assert of_best("fill_to_level")(*full_and_idle) == [2.0, 6.0]
-    assert of_best("fill_to_level")(*full_and_idle)[0] == 0.0
+        assert finish(of_best("fill_to_level_steps")(*full_and_idle)) == [2.0, 6.0]
+    assert finish(of_best("fill_to_level_steps")(*full_and_idle))[0] == 0.0
 
 
 def test_without_the_lower_rate_requests_count_as_answers() -> None:

@@ -23,6 +23,7 @@ from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
 from lbdns.model.farm_reader import load_farm
 from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot_maker import SnapshotMaker
 from lbdns.planning.planner import Planner
 from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 
@@ -111,9 +112,9 @@ class PlannedPool:
         self._table = AnswerTable(farm, choose_plane(farm.config.server.plane))
         self.cursor = self._table.cursors["web", "best"]
         self.planner = Planner(farm, self._table.cursors, self.loop.as_loop, events=EventLog())
-        self._readings: dict[str, Reading] = {}
+        self._snapshots = SnapshotMaker()
         self._served = [0.0] * len(self._pool.members)
-        self._snapshots = self._planned = 0
+        self._planned = 0
         self.planner.subscribe(self._note)
 
     def _note(self) -> None:
@@ -122,6 +123,7 @@ class PlannedPool:
     def report(self, first: int, count: int) -> Snapshot:
         """Return a snapshot with new readings of ``count`` members, beginning with the one at index ``first``."""
         now, members = self.loop.time(), self._pool.members
+        readings: dict[str, Reading] = {}
         for number in range(first, first + count):
             i = number % len(members)
             cores, used = CORES[i % len(CORES)], self._chance.uniform(0.4, 0.8)
@@ -136,9 +138,9 @@ class PlannedPool:
                 "httpd_cpu_seconds": self._served[i] / (40 + 10 * (i % 7)),
                 "cpu_idle": 100 * (1 - used),
             }
-            self._readings[members[i].full_name] = Reading(now, self._interval, int(100 * (1 - used)), metrics)
-        self._snapshots += 1
-        return Snapshot(self._snapshots, dict(self._readings))
+            readings[members[i].full_name] = Reading(now, self._interval, int(100 * (1 - used)), metrics)
+        self._snapshots.update(readings)
+        return self._snapshots.make()
 
     def plan(self, snapshot: Snapshot) -> Sequence[float]:
         """Plan the pool after ``snapshot``, and return the CPU seconds of each turn."""

@@ -22,9 +22,9 @@ EXAMPLE: Final = "--members 1000 --fresh 0.5"
 SIZES: Final = (10, 1000, 10_000)
 PLANES: Final = ("native", "python")
 TARGETS: Final = {"native": 10.0, "python": 100.0}  # ms for a plan of 10,000 members of which a tenth have reported
-TURN_TARGET: Final = 2.0  # ms, for a turn without the native extension
+TURN_TARGET: Final = 2.0  # ms, for the longest turn of such a plan
 TARGET_TEXT: Final = (
-    "10,000 members: at most 10 ms with the native extension; at most 100 ms in turns of 2 ms without it"
+    "10,000 members: at most 10 ms with the native extension, and at most 100 ms without it; in turns of 2 ms"
 )
 LIMIT: Final = 300.0  # s for one size on one plane
 #: Runs in a process of its own, because the extension cannot be unloaded
@@ -46,8 +46,9 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     results: command.Results = {"fresh": options.fresh, "cases": cases}
     largest = {plane: cases.get(f"{SIZES[-1]} members, {plane}") for plane in PLANES}
     if all(largest.values()):
-        results["met"] = all(case and case["plan_ms"] <= TARGETS[plane] for plane, case in largest.items()) and (
-            largest["python"]["longest_turn_ms"] <= TURN_TARGET  # type: ignore[index]  # all have been measured
+        results["met"] = all(
+            case and case["plan_ms"] <= TARGETS[plane] and case["longest_turn_ms"] <= TURN_TARGET
+            for plane, case in largest.items()
         )
     return results
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
+from lbdns.choosing.capacity_estimate import ObservedCost
 from lbdns.choosing.moving_averages import WindowRate
 from lbdns.policies.operating_point import OperatingPoint, operating_point
 from lbdns.policies.plan import PoolView, Selections
-from lbdns.policies.weighted import smooth_plan
+from lbdns.policies.steps import in_one_step
+from lbdns.policies.weighted import smooth_plan_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,14 @@ def _no_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
     return (0.0,) * members
 
 
+def _unchanged_speeds(speeds: Sequence[float], variances: Sequence[float]) -> list[float]:
+    return list(speeds)
+
+
+def _no_changes(costs: Sequence[ObservedCost]) -> list[int]:
+    return []
+
+
 def _average_rate(self: WindowRate, now: float, window: float) -> float:
     return self.rate(now)
 
@@ -144,21 +154,21 @@ _ALL: Final = (
         "fills the least loaded members first, instead of following the operating point alone",
         "",
         (_BEST, "NATIVE", False),
-        (_BEST, "fill_to_level", _split_by_width),
+        (_BEST, "fill_to_level_steps", in_one_step(_split_by_width)),
     ),
     _rule(
         "operating-point",
         "minimises the total response time, instead of distributing requests in proportion to capacity",
         "unequal servers",
         (_BEST, "NATIVE", False),
-        (_BEST, "operating_point", _proportional_point),
+        (_BEST, "operating_point_steps", in_one_step(_proportional_point)),
     ),
     _rule(
         "in-progress-limit",
         "never bases the operating point on more requests than are actually in progress",
         "closed loop",
         (_BEST, "NATIVE", False),
-        (_BEST, "operating_point", _unlimited_point),
+        (_BEST, "operating_point_steps", in_one_step(_unlimited_point)),
     ),
     _rule(
         "minimum-share",
@@ -182,7 +192,7 @@ _ALL: Final = (
         "overflow",
         "distributes additional, unexpected answers in proportion to capacity until the next report arrives",
         "ninefold crowd",
-        (_BEST, "heavy_plan", smooth_plan),
+        (_BEST, "heavy_plan_steps", smooth_plan_steps),
     ),
     _rule(
         "small-deviations",
@@ -194,8 +204,8 @@ _ALL: Final = (
         "carried-credits",
         "if a plan owes a member a fraction of an answer, carries that fraction over to the next plan",
         "identical servers",
-        (_BEST, "carried_credits", _no_credits),
-        ("lbdns.policies.weighted", "carried_credits", _no_credits),
+        (_BEST, "carried_credits_steps", in_one_step(_no_credits)),
+        ("lbdns.policies.weighted", "carried_credits_steps", in_one_step(_no_credits)),
     ),
     _rule(
         "alarm-limit",
@@ -238,13 +248,13 @@ _ALL: Final = (
         "moves estimated speeds towards their mean to the extent that chance explains the differences",
         "identical servers",
         (_ESTIMATE, "NATIVE", False),
-        (_ESTIMATE, "_shrunk_to_mean", lambda speeds, variances: list(speeds)),
+        (_ESTIMATE, "_shrunk_steps", in_one_step(_unchanged_speeds)),
     ),
     _rule(
         "changed-cost",
         "discards a member's earlier requests if the cost of its requests changes",
         "become slower",
-        (_POOL, "forget_changed", lambda costs: []),
+        (_POOL, "forget_changed_steps", in_one_step(_no_changes)),
     ),
     _rule(
         "confirmed-speed",

@@ -182,6 +182,11 @@ class FarmPlans:
         waits = pool in self._outdated and pool in self.sites
         return min(chooser.next_change, self.sites[pool].due_at) if waits else chooser.next_change
 
+    def backup_of(self, pool: str) -> str | None:
+        """Return the name of the pool that ``pool`` uses as its backup, and which is planned with it."""
+        backup = self.backups.get(pool)
+        return backup.backup if backup else None
+
     def is_large(self, pool: str) -> bool:
         """Return whether planning ``pool`` takes so long that queries must be answered in between."""
         return len(self._selectable.get(pool, ())) >= LARGE

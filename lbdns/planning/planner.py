@@ -108,8 +108,9 @@ class Planner:
         """
         before, self.overrides = self.overrides, overrides
         affected = [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
-        if self._large:
-            self._large.is_outdated |= any(pool.name == self._large.pool for pool in affected)
+        names = {pool.name for pool in affected}
+        if self._large and (self._large.pool in names or self._plans.backup_of(self._large.pool) in names):
+            self._large.is_outdated = True
         self._restart(affected)
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:

@@ -69,14 +69,14 @@ def test_the_scope_is_the_prefix_of_the_record(opened: Open, address: str, order
 
 def test_a_block_is_looked_up_once(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     found, looked_up = opened(), []
-    real = found._reader
+    real = found._records._reader
 
     class Counted:
         def get_with_prefix_len(self, address: Any) -> Any:
             looked_up.append(str(address))
             return real.get_with_prefix_len(address)
 
-    monkeypatch.setattr(found, "_reader", Counted())
+    monkeypatch.setattr(found._records, "_reader", Counted())
     for last in range(256):
         found.match(ipaddress.ip_address(f"10.9.8.{last}"))
         found.match(ipaddress.ip_address(f"2001:db8:1::{last:x}"))

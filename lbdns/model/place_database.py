@@ -40,11 +40,11 @@ class PlaceDatabase:
         self._copy, self._places = copy, places
         try:
             reader = maxminddb.open_database(f"/proc/self/fd/{copy.fileno()}")
-        except (maxminddb.InvalidDatabaseError, TypeError) as error:
+            metadata = reader.metadata()
+            self.kind = str(metadata.database_type)  # for example GeoLite2-City
+            self.built = datetime.fromtimestamp(metadata.build_epoch, UTC)
+        except (maxminddb.InvalidDatabaseError, TypeError, ArithmeticError, OSError) as error:
             raise ValueError(str(error)) from None
-        metadata = reader.metadata()
-        self.kind = str(metadata.database_type)  # for example GeoLite2-City
-        self.built = datetime.fromtimestamp(metadata.build_epoch, UTC)
         self._versions = (4,) if metadata.ip_version == 4 else (4, 6)
         self._records = _Records(reader, places)
         #: Like ``find_block``, but remembers recent results. The cache must not refer to this object: such a cycle

@@ -19,7 +19,7 @@ from lbdns.model.client_places import build_places
 from lbdns.model.place_database import PlaceDatabase, open_place_database
 from lbdns.model.site_networks import UNKNOWN, SiteMatch, SiteOrder, parse_site_networks
 from lbdns_shared.errors import ConfigError
-from tests.mmdb_files import database, place
+from tests.mmdb_files import BUILT, database, place
 
 SITES = ("ber", "nyc", "par")
 PLACES = PlacesConfig(continents=(("NA", ("nyc",)),), countries=(("FR", ("par", "ber")), ("DE", ("ber", "par"))))
@@ -178,6 +178,24 @@ def test_unreadable_files(tmp_path: Path, content: bytes | None, error: str) -> 
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=error):
         open_place_database(path, build_places(PLACES))
+
+
+def test_damaged_metadata(tmp_path: Path) -> None:
+    path, content = tmp_path / "places.mmdb", database(RECORDS)
+    begin = content.rindex(b"MaxMind.com")
+    built = BUILT.to_bytes(4, "big")
+    damaged = [content[:at] + b"\xff" + content[at + 1 :] for at in range(begin, len(content))]
+    damaged += [content[:at] for at in range(begin, len(content), 3)]
+    damaged += [content.replace(b"\x04\x02" + built, bytes((size, 2)) + b"\xff" * size) for size in (5, 8)]
+    errors = 0
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            open_place_database(path, build_places(PLACES))
+        except ConfigError as error:
+            errors += 1
+            assert str(error) == f"{path} is not a MaxMind database"
+    assert errors > len(damaged) / 3
 
 
 @pytest.mark.parametrize(

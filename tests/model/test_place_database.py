@@ -187,15 +187,14 @@ def test_damaged_metadata(tmp_path: Path) -> None:
     damaged = [content[:at] + b"\xff" + content[at + 1 :] for at in range(begin, len(content))]
     damaged += [content[:at] for at in range(begin, len(content), 3)]
     damaged += [content.replace(b"\x04\x02" + built, bytes((size, 2)) + b"\xff" * size) for size in (5, 8)]
-    errors = 0
-    for content in damaged:
-        path.write_bytes(content)
+    errors = set()
+    for some in damaged:
+        path.write_bytes(some)
         try:
             open_place_database(path, build_places(PLACES))
         except ConfigError as error:
-            errors += 1
-            assert str(error) == f"{path} is not a MaxMind database"
-    assert errors > len(damaged) / 3
+            errors.add(str(error))
+    assert errors == {f"{path} is not a MaxMind database"}
 
 
 @pytest.mark.parametrize(

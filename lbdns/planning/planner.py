@@ -95,6 +95,13 @@ class Planner:
         self._farm = farm
         self._restart()
 
+    def continue_with(self, farm: Farm, cursors: PlanCursors) -> None:
+        """Make the ``cursors`` of another configuration continue with the remaining members of the plans in force.
+
+        If another thread uses the cursors as soon as they are in place, call this method before, and ``use`` after that.
+        """
+        self._plans.continue_with(farm, cursors)
+
     def deliver(self, snapshot: Snapshot) -> None:
         """Record a new snapshot and make new plans for the pools that it affects."""
         self.snapshot = snapshot

@@ -98,7 +98,7 @@ class Planner:
     def continue_with(self, farm: Farm, cursors: PlanCursors) -> None:
         """Make the ``cursors`` of another configuration continue with the remaining members of the plans in force.
 
-        If another thread uses the cursors as soon as they are in place, call this method before, and ``use`` after that.
+        If another thread uses the cursors as soon as they are in place, call this method first, and ``use`` later.
         """
         self._plans.continue_with(farm, cursors)
 

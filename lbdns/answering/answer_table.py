@@ -54,10 +54,13 @@ class AnswerEntry:
 
     If the pool has sites, ``client_orders`` decides by the client which of the entries ``by_order`` is used. These
     entries share everything but their cursors and lists.
+
+    An entry must not refer to itself, not even through other objects: a table that a reload replaces is freed without
+    the garbage collector.
     """
 
     __slots__ = (
-        "_bodies", "_make", "by_order", "client_orders", "cursor", "external_aliases", "family", "kept", "key", "lists",
+        "_bodies", "_make", "_others", "client_orders", "cursor", "external_aliases", "family", "kept", "key", "lists",
         "qtype", "queries", "variants", "zone",
     )  # fmt: skip
 
@@ -84,16 +87,21 @@ class AnswerEntry:
         self.queries = [0, 0]  # number of queries answered, by transport
         self.kept = False  # whether the table holds this entry
         self.client_orders: ClientOrders | None = None  # None: the pool has no sites
-        self.by_order: Sequence[AnswerEntry] = (self,)
+        self._others: Sequence[AnswerEntry] = ()  # for the orders of sites after the first one
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def choose_among(self, entries: Sequence[AnswerEntry], orders: ClientOrders) -> None:
         """Make this entry choose among ``entries``, of which it is the first, by the order of a client's sites."""
-        self.client_orders, self.by_order = orders, entries
-        for entry in entries[1:]:
+        self.client_orders, self._others = orders, entries[1:]
+        for entry in self._others:
             entry.client_orders, entry.queries = orders, self.queries
             if not self.lists:
                 entry._bodies, entry.variants = self._bodies, self.variants
+
+    @property
+    def by_order(self) -> Sequence[AnswerEntry]:
+        """Return the entry for each order of the pool's sites; the first one is this entry."""
+        return (self, *self._others)
 
     def for_client(self, host: str, subnet: bytes) -> tuple[AnswerEntry, bytes]:
         """Return two values: the entry for the order in which a client uses the pool's sites, and the answer's scope.
@@ -103,7 +111,7 @@ class AnswerEntry:
         if self.client_orders is None:
             return self, NO_SCOPE
         order, scope = self.client_orders.find(host, subnet)
-        return self.by_order[order], scope
+        return self._others[order - 1] if order else self, scope
 
     def keep(self, kept: bool) -> None:
         """Record whether the table holds this entry."""

@@ -6,6 +6,7 @@ Sans-I/O.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -21,7 +22,7 @@ _BYTES: Final = {_IPV4: 4, _IPV6: 16}
 class ClientOrders:
     """The orders of the clients of one pool. An order is a number: its index in ``PoolSites.orders``."""
 
-    __slots__ = ("_match", "find")
+    __slots__ = ("find",)
 
     def __init__(self, sites: PoolSites) -> None:
         numbers = {order: number for number, order in enumerate(sites.orders)}
@@ -30,22 +31,30 @@ class ClientOrders:
             found = sites.networks.match(address)
             return numbers[found.order], bytes((found.scope,))
 
-        self._match = match
-        #: Like ``_find``, but remembers recent results
-        self.find = lru_cache(MAX_CLIENTS)(self._find)
+        def find(host: str, subnet: bytes = b"") -> tuple[int, bytes]:
+            """Return two values: the order of a client, and the scope of the answer as one byte.
 
-    def _find(self, host: str, subnet: bytes = b"") -> tuple[int, bytes]:
-        """Return two values: the order of a client, and the scope of the answer as one byte.
+            ``host`` is the client's address. ``subnet`` contains the data of the query's client subnet option, which
+            must be well-formed, or nothing if there is no such option.
+            """
+            return _find(match, host, subnet)
 
-        ``host`` is the client's address. ``subnet`` contains the data of the query's client subnet option, which must
-        be well-formed, or nothing if there is no such option. A client subnet without an address states that it must
-        not be used (RFC 7871 section 7.1.2): the address of the client then decides, and the scope is 0.
-        """
-        family, source = (subnet[1], subnet[2]) if subnet else (0, 0)
-        if source and family in _BYTES:
-            packed = subnet[4:].ljust(_BYTES[family], b"\0")
-            return self._match(ipaddress.IPv4Address(packed) if family == _IPV4 else ipaddress.IPv6Address(packed))
-        address = ipaddress.ip_address(host.partition("%")[0])
-        if address.version == 6 and address.ipv4_mapped:
-            address = address.ipv4_mapped
-        return self._match(address)[0], NO_SCOPE
+        #: Remembers recent results. The cache must not refer to this object: such a cycle would keep the networks in
+        #: memory after each reload, because a table that is replaced is freed without the garbage collector
+        self.find = lru_cache(MAX_CLIENTS)(find)
+
+
+def _find(match: Callable[[Address], tuple[int, bytes]], host: str, subnet: bytes) -> tuple[int, bytes]:
+    """Return the result of ``match`` for a client, by its client subnet or, if there is none, its own address.
+
+    A client subnet without an address states that it must not be used (RFC 7871 section 7.1.2): the address of the
+    client then decides, and the scope is 0.
+    """
+    family, source = (subnet[1], subnet[2]) if subnet else (0, 0)
+    if source and family in _BYTES:
+        packed = subnet[4:].ljust(_BYTES[family], b"\0")
+        return match(ipaddress.IPv4Address(packed) if family == _IPV4 else ipaddress.IPv6Address(packed))
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if address.version == 6 and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return match(address)[0], NO_SCOPE

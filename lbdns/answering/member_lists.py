@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
+from weakref import proxy
 
 from lbdns.answering.dns_constants import Type
 from lbdns.answering.member_selection import PlanCursor
@@ -55,7 +56,7 @@ class ListCursor(PlanCursor):
     ``usable`` contains the number of a list if the list is still known and its first member is usable.
     """
 
-    __slots__ = ("_by_index", "_count", "_lists", "_usable", "answers")
+    __slots__ = ("__weakref__", "_by_index", "_count", "_lists", "_usable", "answers")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0, answers: int = 2) -> None:
         self.answers = answers
@@ -120,12 +121,14 @@ class ListCursor(PlanCursor):
 
 
 class UsableLists(Container[int]):
-    """The numbers of those lists of a cursor whose first member is usable."""
+    """The numbers of those lists of a cursor whose first member is usable. The cursor must outlive this object."""
 
     __slots__ = ("_cursor",)
 
     def __init__(self, cursor: ListCursor) -> None:
-        self._cursor = cursor
+        # The cursor refers to this object. A cycle would keep its lists in memory after each reload, because a table
+        # that is replaced is freed without the garbage collector
+        self._cursor = proxy(cursor)
 
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int) and self._cursor.begins_usable(number)

@@ -39,16 +39,17 @@ class PlaceDatabase:
 
         self._copy, self._places = copy, places
         try:
-            self._reader: Reader = maxminddb.open_database(f"/proc/self/fd/{copy.fileno()}")
-        except (maxminddb.InvalidDatabaseError, TypeError) as error:
+            reader = maxminddb.open_database(f"/proc/self/fd/{copy.fileno()}")
+            metadata = reader.metadata()
+            self.kind = str(metadata.database_type)  # for example GeoLite2-City
+            self.built = datetime.fromtimestamp(metadata.build_epoch, UTC)
+        except (maxminddb.InvalidDatabaseError, TypeError, ArithmeticError, OSError) as error:
             raise ValueError(str(error)) from None
-        metadata = self._reader.metadata()
-        self.kind = str(metadata.database_type)  # for example GeoLite2-City
-        self.built = datetime.fromtimestamp(metadata.build_epoch, UTC)
         self._versions = (4,) if metadata.ip_version == 4 else (4, 6)
-        self._is_damaged = False
-        #: Like ``_find_block``, but remembers recent results
-        self._block = lru_cache(MAX_BLOCKS)(self._find_block)
+        self._records = _Records(reader, places)
+        #: Like ``find_block``, but remembers recent results. The cache must not refer to this object: such a cycle
+        #: would keep the database in memory after each reload, because the garbage collector ignores answer tables
+        self._block = lru_cache(MAX_BLOCKS)(self._records.find_block)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what another process, which may not be allowed to read the file, needs for the same database."""
@@ -65,15 +66,25 @@ class PlaceDatabase:
         version = address.version
         if version not in self._versions:
             return SiteMatch(UNKNOWN, 0)
-        return self._block(version, int(address) >> _BITS[version] - BLOCKS[version]) or self._find(address)
+        block = self._block(version, int(address) >> _BITS[version] - BLOCKS[version])
+        return block or self._records.find(address)
 
-    def _find_block(self, version: int, number: int) -> SiteMatch | None:
+
+class _Records:
+    """The records of a database, and the orders of sites for their clients."""
+
+    def __init__(self, reader: Reader, places: ClientPlaces) -> None:
+        self._reader, self._places = reader, places
+        self._is_damaged = False
+
+    def find_block(self, version: int, number: int) -> SiteMatch | None:
         """Return the match for a whole block, or None if the block contains several records."""
         first = number << _BITS[version] - BLOCKS[version]
-        found = self._find(ipaddress.IPv4Address(first) if version == 4 else ipaddress.IPv6Address(first))
+        found = self.find(ipaddress.IPv4Address(first) if version == 4 else ipaddress.IPv6Address(first))
         return found if found.scope <= BLOCKS[version] else None
 
-    def _find(self, address: Address) -> SiteMatch:
+    def find(self, address: Address) -> SiteMatch:
+        """Return the match for the record that contains ``address``."""
         try:
             record, scope = self._reader.get_with_prefix_len(address)
         except Exception as error:  # the decoder raises errors of many kinds if the data is damaged

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, cycle, islice
 from typing import Any, Final
@@ -255,7 +256,8 @@ def _members(
 ) -> list[dict[str, Any]]:
     selections, liveness = cursor.selections(), chooser.liveness
     totals = cursor.totals()[: len(pool.members)]
-    credits, guards = carried_credits(selections, len(pool.members)), chooser.guards(now)
+    counts = selections.counts[: len(pool.members)]  # without those of a backup
+    credits, guards = carried_credits(replace(selections, counts=counts), len(pool.members)), chooser.guards(now)
     capacity, answers = sum(seen.capacity for seen in view.members), sum(totals)
     on_time, candidates = set(view.on_time), set(liveness.candidates)
     odds, by_member = probabilities(cursor.plan, cursor.taken), _by_member(overrides)

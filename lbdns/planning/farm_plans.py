@@ -92,6 +92,7 @@ class FarmPlans:
         self._outdated: set[str] = set()  # pools whose plans must be made even if nothing has changed
         self._retry_at: dict[str, float] = {}  # pool whose planning has failed -> when to try again (monotonic s)
         self._counted: dict[str, Counter[str]] = {}  # pool -> answers when they were last counted
+        self._continuing: PlanCursors | None = None  # the cursors of the last ``continue_with`` call, before ``use``
         self._rounds: Counter[str] = Counter()  # how often each pool has been planned
         #: Answers by the cursors of earlier configurations, without those that the current cursors carry over
         self._ended: Counter[tuple[str, str]] = Counter()
@@ -102,18 +103,19 @@ class FarmPlans:
         Until the next ``plan`` call for a pool, the pool's cursors continue with the remaining members of their old
         plans.
         """
+        if cursors is not self._continuing:
+            self.continue_with(farm, cursors)
+        self._continuing = None
         ended = self.answers()
         before, self.choosers = self.choosers, {}
-        pools = self._pools
         backups, self.backups = self.backups, {}
         sites, self.sites = self.sites, {}
-        selectable, self._selectable = self._selectable, {}
+        self._selectable = {}
         self._pools = {pool.name: pool for pool in farm.pools}
         for pool in farm.pools:
             chooser = self._new_chooser(farm, pool)
             if pool.name in before:
                 chooser.take_over(before[pool.name])
-                self._carry_over(pools[pool.name], pool, selectable[pool.name], cursors)
             elif pool.members:
                 self.fail_open.begin(pool.name, now)
                 self.announcer.new_pool(pool, now)
@@ -135,6 +137,16 @@ class FarmPlans:
         self._outdated = {pool.name for pool in farm.pools}
         self._counted.clear()
         self._retry_at.clear()
+
+    def continue_with(self, farm: Farm, cursors: PlanCursors) -> None:
+        """Make the ``cursors`` of another configuration continue with the remaining members of the plans in force.
+
+        Call this method before the cursors are used, and then ``use``, which takes longer.
+        """
+        for pool in farm.pools:
+            if pool.name in self.choosers:
+                self._carry_over(self._pools[pool.name], pool, self._selectable[pool.name], cursors)
+        self._continuing = cursors
 
     def answers(self) -> Counter[tuple[str, str]]:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
@@ -181,6 +193,11 @@ class FarmPlans:
         """Return when the plans of a pool expire if no report arrives."""
         waits = pool in self._outdated and pool in self.sites
         return min(chooser.next_change, self.sites[pool].due_at) if waits else chooser.next_change
+
+    def backup_of(self, pool: str) -> str | None:
+        """Return the name of the pool that ``pool`` uses as its backup, and which is planned with it."""
+        backup = self.backups.get(pool)
+        return backup.backup if backup else None
 
     def is_large(self, pool: str) -> bool:
         """Return whether planning ``pool`` takes so long that queries must be answered in between."""

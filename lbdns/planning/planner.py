@@ -95,6 +95,13 @@ class Planner:
         self._farm = farm
         self._restart()
 
+    def continue_with(self, farm: Farm, cursors: PlanCursors) -> None:
+        """Make the ``cursors`` of another configuration continue with the remaining members of the plans in force.
+
+        If another thread uses the cursors as soon as they are in place, call this method first, and ``use`` later.
+        """
+        self._plans.continue_with(farm, cursors)
+
     def deliver(self, snapshot: Snapshot) -> None:
         """Record a new snapshot and make new plans for the pools that it affects."""
         self.snapshot = snapshot
@@ -108,8 +115,9 @@ class Planner:
         """
         before, self.overrides = self.overrides, overrides
         affected = [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
-        if self._large:
-            self._large.is_outdated |= any(pool.name == self._large.pool for pool in affected)
+        names = {pool.name for pool in affected}
+        if self._large and (self._large.pool in names or self._plans.backup_of(self._large.pool) in names):
+            self._large.is_outdated = True
         self._restart(affected)
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:

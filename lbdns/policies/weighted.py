@@ -124,7 +124,7 @@ def carried_credits(previous: Selections | None, members: int) -> tuple[float, .
 
 def carried_credits_steps(previous: Selections | None, members: int) -> Steps[tuple[float, ...]]:
     """Return the same credits as ``carried_credits``, in steps."""
-    if previous is None or len(previous.plan.weights) != members:
+    if previous is None or not len(previous.plan.weights) == len(previous.plan.credits) == members:
         return (0.0,) * members
     if not NATIVE:
         return (yield from _python_credits_steps(previous))

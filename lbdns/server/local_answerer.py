@@ -130,6 +130,7 @@ class LocalAnswerer:
         with self.listeners.paused():
             before = self._current_counters()
             table.take_over(self.responder.table)
+            self.planner.continue_with(table.farm, table.cursors)  # a new cursor names all members, also drained ones
             self.responder.use(table, secrets, self._servers)
         # Not during the pause, because queries wait meanwhile: until a pool is planned, its old plan continues
         self._forwarder.reconfigure(table.farm.config.forward)

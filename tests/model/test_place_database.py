@@ -19,7 +19,7 @@ from lbdns.model.client_places import build_places
 from lbdns.model.place_database import PlaceDatabase, open_place_database
 from lbdns.model.site_networks import UNKNOWN, SiteMatch, SiteOrder, parse_site_networks
 from lbdns_shared.errors import ConfigError
-from tests.mmdb_files import database, place
+from tests.mmdb_files import BUILT, database, place
 
 SITES = ("ber", "nyc", "par")
 PLACES = PlacesConfig(continents=(("NA", ("nyc",)),), countries=(("FR", ("par", "ber")), ("DE", ("ber", "par"))))
@@ -69,14 +69,14 @@ def test_the_scope_is_the_prefix_of_the_record(opened: Open, address: str, order
 
 def test_a_block_is_looked_up_once(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     found, looked_up = opened(), []
-    real = found._reader
+    real = found._records._reader
 
     class Counted:
         def get_with_prefix_len(self, address: Any) -> Any:
             looked_up.append(str(address))
             return real.get_with_prefix_len(address)
 
-    monkeypatch.setattr(found, "_reader", Counted())
+    monkeypatch.setattr(found._records, "_reader", Counted())
     for last in range(256):
         found.match(ipaddress.ip_address(f"10.9.8.{last}"))
         found.match(ipaddress.ip_address(f"2001:db8:1::{last:x}"))
@@ -178,6 +178,23 @@ def test_unreadable_files(tmp_path: Path, content: bytes | None, error: str) -> 
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=error):
         open_place_database(path, build_places(PLACES))
+
+
+def test_damaged_metadata(tmp_path: Path) -> None:
+    path, content = tmp_path / "places.mmdb", database(RECORDS)
+    begin = content.rindex(b"MaxMind.com")
+    built = BUILT.to_bytes(4, "big")
+    damaged = [content[:at] + b"\xff" + content[at + 1 :] for at in range(begin, len(content))]
+    damaged += [content[:at] for at in range(begin, len(content), 3)]
+    damaged += [content.replace(b"\x04\x02" + built, bytes((size, 2)) + b"\xff" * size) for size in (5, 8)]
+    errors = set()
+    for some in damaged:
+        path.write_bytes(some)
+        try:
+            open_place_database(path, build_places(PLACES))
+        except ConfigError as error:
+            errors.add(str(error))
+    assert errors == {f"{path} is not a MaxMind database"}
 
 
 @pytest.mark.parametrize(

@@ -48,3 +48,8 @@ class ManualLoop:
         self._handles.remove(first)
         first[1]._run()
         return True
+
+    def run_all(self) -> None:
+        """Run all callbacks that are due, and those that they make due."""
+        while self.run_turn():
+            pass

@@ -18,7 +18,7 @@ from lbdns.planning.state_announcer import StateAnnouncer
 from tests.answering.farms import HOBBIT, make_farm, pool
 from tests.planes import PLANES
 
-NAMES = {"rr": "round_robin", "best": "best"}
+NAMES = {"rr": "round_robin", "best": "best", "even": "weighted"}
 MORE = "".join(f"m{n} A 127.1.0.{n}\n" for n in range(1, 5))
 FARM = make_farm(
     {"hobbit": HOBBIT + MORE},
@@ -57,11 +57,11 @@ class Served:
         names = [member.name for member in FARM.pools[0].selectable]
         return Counter(names[cursor.next()] for _ in range(answers))
 
-    def explain(self) -> dict[str, Any]:
+    def explain(self, owner: str = "rr") -> dict[str, Any]:
         use = self.plans.backups["web"].use
-        cursor = self.table.cursors["web", "round_robin"]
+        cursor = self.table.cursors["web", NAMES[owner]]
         chooser = self.plans.choosers["web"]
-        return explain(FARM.pools[0], "rr", chooser, cursor, NO_OVERRIDES, lambda _: {}, self.now, use)
+        return explain(FARM.pools[0], owner, chooser, cursor, NO_OVERRIDES, lambda _: {}, self.now, use)
 
     @property
     def texts(self) -> list[str]:
@@ -79,6 +79,22 @@ def test_with_spare_capacity_no_answer_names_the_backup(served: Served) -> None:
     assert found == Counter(m1=50, m2=50)
     assert served.explain()["backup"] == {"pool": "spare", "share": 0.0, "why": ""}
     assert served.texts == []
+
+
+@pytest.mark.parametrize("owner", NAMES)
+@pytest.mark.parametrize("reporting", [("m1", "m2", "m3", "m4"), ("m3", "m4")])
+def test_the_names_of_a_pool_with_a_backup_are_explained(
+    served: Served, owner: str, reporting: tuple[str, ...]
+) -> None:
+    for _ in range(10):
+        served.second(dict.fromkeys(reporting, 20))
+    for _ in range(3):
+        served.table.cursors["web", NAMES[owner]].next()
+    told = served.explain(owner)
+    assert told["next"] in reporting
+    assert [member["name"] for member in told["members"]] == ["m1", "m2"]
+    owed = sum(member["credit"] for member in told["members"])
+    assert owed == pytest.approx(0, abs=0.01), "each selection was one member's"
 
 
 def test_the_excess_goes_to_the_backup_and_comes_back(served: Served) -> None:

@@ -35,6 +35,11 @@ def farm_of(members: tuple[str, ...]) -> Farm:
     )
 
 
+MEMBERS: Final = HOBBIT + "".join(f"{name} A 127.1.0.{number + 1}\n" for number, name in enumerate(ALL))
+FULL: Final = pool(members=("m0", "m1"), names={"web": "round_robin"}, backup="spare")
+SPARE: Final = pool(name="spare", members=("m2", "m3", "m4"), names={"spare": "round_robin"})
+
+
 class Twins:
     """A planner that plans its pool in turns of one step, and another one that makes each plan in one go, at the moment
     at which the first one begins it."""
@@ -198,6 +203,27 @@ def test_an_override_is_planned_after_the_plan_in_progress(twins: Callable[[], T
     assert both.begun == begun + 1
     assert 0 not in both.table.cursors["web", "round_robin"].plan.order
     both.compare()
+
+
+@pytest.mark.parametrize("turns", range(0, 70, 9))
+def test_an_override_of_a_backup_reaches_the_pool_whose_plan_is_in_progress(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(farm_plans, "LARGE", 4)
+    monkeypatch.setattr(planner, "LAST_STEP", -1.0)
+    farm, loop = make_farm({"hobbit": MEMBERS}, [FULL, SPARE]), ManualLoop()
+    table = AnswerTable(farm)
+    plans = Planner(farm, table.cursors, loop.as_loop)
+    drained = drains("m0.hobbit", "m1.hobbit")  # all answers name members of the backup
+    plans.override(drained)
+    plans.deliver(Snapshot(1, {f"{name}.hobbit": Reading(loop.now, 1.0, 50, {"cpu_count": 1.0}) for name in ALL}))
+    loop.run_all()
+    plans.deliver(Snapshot(2, {f"{name}.hobbit": Reading(loop.now, 1.0, 60, {"cpu_count": 1.0}) for name in ALL}))
+    for _ in range(turns):
+        loop.run_turn()
+    plans.override(Overrides((*drained.items, *drains("m2.hobbit", pool="spare").items)))
+    loop.run_all()
+    assert set(table.cursors["web", "round_robin"].plan.order) == {3, 4}
 
 
 def test_queries_are_answered_between_the_steps(twins: Callable[[], Twins]) -> None:

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from lbdns.answering.answer_table import AnswerTable
 from lbdns.choosing.site_load import SiteLoad
+from lbdns.model.farm_reader import load_farm
 from lbdns.model.liveness import NO_MEMBERS
+from lbdns.planning.planner import Planner
 from lbdns.planning.site_explanation import elsewhere, site_documents
 from lbdns.planning.site_plans import SitePlans
-from tests.planning.site_farm import site_farm
+from tests.planning.manual_loop import ManualLoop
+from tests.planning.site_farm import CONFIGURATION, site_farm
 
 BERLIN, PARIS = 0, 2  # a member of each site
 
@@ -75,3 +79,15 @@ def test_the_documents_state_the_load_and_the_shares(tmp_path: Path) -> None:
     ]
     assert found["orders"][0] == {"sites": ["ber", "par"], "shares": [0.99, 0.01], "why": ""}
     assert found["orders"][1] == {"sites": ["par", "ber"], "shares": [0.99, 0.01], "why": ""}
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "best", "weighted", "least_charged"])
+def test_the_names_of_a_pool_with_sites_are_explained(tmp_path: Path, policy: str) -> None:
+    site_farm(tmp_path)
+    (tmp_path / "lbdns.toml").write_text(CONFIGURATION.replace("round_robin", policy))
+    farm = load_farm(tmp_path / "lbdns.toml")
+    planner = Planner(farm, AnswerTable(farm).cursors, ManualLoop().as_loop)
+    found = planner.explain(farm.pools[0], "rr", lambda _: {})
+    assert found is not None
+    assert [member["name"] for member in found["members"]] == ["b1", "b2", "p1", "p2"]
+    assert {member["credit"] for member in found["members"]} == {0.0}

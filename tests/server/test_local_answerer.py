@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
@@ -19,6 +19,7 @@ from lbdns.sockets.dns_sockets import open_pair
 from lbdns_shared.endpoint import Endpoint
 from tests.answering.asking import client, make_query
 from tests.answering.farms import hobbit
+from tests.overriding import drains
 from tests.server.clients import ask_udp, udp_socket, until
 
 
@@ -93,3 +94,23 @@ async def test_after_a_reload_common_queries_take_the_fast_path_at_once() -> Non
         answerer.responder.sheds = lambda: True  # drops whatever needs the slow path
         assert answerer.responder.table is table
         assert answerer.responder.respond(query, client())
+
+
+async def test_during_a_reload_no_thread_names_a_drained_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads go on as soon as the new table is in place, while the planner still adopts the configuration."""
+    async with answering() as (answerer, _):
+        answerer.override(drains("bilbo.hobbit"))
+        farm = hobbit()
+        table, found = AnswerTable(farm), list[Sequence[int]]()
+
+        @contextmanager
+        def paused() -> Iterator[None]:
+            yield
+            found.extend(cursor.order for cursor in table.cursors.values())
+
+        monkeypatch.setattr(answerer.listeners, "paused", paused)
+        sockets = dict.fromkeys(answerer.listeners.numbers)
+        (change,) = [await answerer.prepare(AnsweringConfiguration(farm, table, (), [sockets]))]  # type: ignore[list-item]
+        await commit_all([change])
+        assert found
+        assert all(set(order) == {1, 2} for order in found)

@@ -29,6 +29,7 @@ _STEPS: Final = 20  # the true variance between members is found within a range 
 _COSTS_AT_ONCE: Final = 400  # members in a step that compares the cost of their requests
 _TINY: Final = 1e-300  # smallest divisor
 MIN_SPREAD: Final = 0.25  # relative variance of the cost of a request: no service is assumed to be more regular
+HIGHEST_VARIANCE: Final = 1e18  # relative, between members: those that served next to nothing may differ infinitely
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
 MOST_FASTER: Final = 4.0  # times that gain: no core counts as this many times as fast as the next fastest
 
@@ -249,7 +250,7 @@ def _python_variance_steps(known: Sequence[tuple[float, float]], inner: Sequence
     at_zero = yield from differences(0.0)
     if at_zero <= expected:
         return 0.0
-    while (at_high := (yield from differences(high))) > expected:
+    while (at_high := (yield from differences(high))) > expected and high < HIGHEST_VARIANCE:
         high *= 4
     return (yield from _first_step(differences, expected, high, at_zero, at_high))
 

@@ -253,6 +253,7 @@ impl Search<'_> {
     }
 }
 
+const HIGHEST_VARIANCE: f64 = 1e18;
 const TINY: f64 = 1e-300; // smallest divisor
 
 /// Observed speeds, their relative variances, and the winsorised speeds.
@@ -288,7 +289,7 @@ impl Speeds<'_> {
             return 0.0;
         }
         let mut at_high = self.differences(high);
-        while at_high > expected {
+        while at_high > expected && high < HIGHEST_VARIANCE {
             high *= 4.0;
             at_high = self.differences(high);
         }

@@ -122,6 +122,7 @@ def test_the_extension_has_all_functions() -> None:
 @given(st.lists(works, min_size=1, max_size=LARGEST), st.floats(1.0, 10.0))
 @example([(100.0, 1.0, 0.01, True, 2.0), (900.0, 1.0, 0.01, True, 2.0), (110.0, 1.0, 0.01, True, 4.0)], 1.5)
 @example([(100.0, 1.0, 0.01, True, 2.0), (0.0, 0.0, float("inf"), False, 2.0)], 2.0)
+@example([(21.0, 0.0, float("inf"), True, 2.2), (2.3e-307, 4.0, 4.0, True, 233.3)], 1.25)  # idle for a month
 def test_the_capacities_are_the_same(members: list[tuple[float, float, float, bool, float]], gain: float) -> None:
     requests, cpu, variances, counted, cores = ([member[column] for member in members] for column in range(5))
     known = [v if r > 0 and c > 0 else float("inf") for r, c, v in zip(requests, cpu, variances, strict=True)]

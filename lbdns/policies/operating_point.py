@@ -2,11 +2,9 @@
 
 At utilisation ``p``, a member with ``m`` cores takes about ``1 / (a * (1 - p ** m))`` seconds per request if one core
 can serve ``a`` requests/s. The formula describes an M/M/m queue; it is exact for one and two cores, and accurate to a
-few percent for more cores. With a CPU quota of less than one core, the time is ``1 / (a * (1 - p))``: the host serves
-requests at the speed of a whole core, and only stands still once the quota is used up. The distribution of request
-sizes hardly matters, because the cores share the work. The total response time is lowest if the cost of one more
-request/s is equal at all members. For a given marginal cost, the rate of each member has a closed form, so the marginal
-cost is the only unknown.
+few percent for more cores. The distribution of request sizes hardly matters, because the cores share the work. The
+total response time is lowest if the cost of one more request/s is equal at all members. For a given marginal cost, the
+rate of each member has a closed form, so the marginal cost is the only unknown.
 
 At the operating point, slow cores stay idle while fast cores have spare capacity, and large members run at a higher
 utilisation than small members. Distributing requests in proportion to capacity is optimal only under high load; under
@@ -245,12 +243,8 @@ def _narrowed(
 
 
 def parallel_requests(cores: float) -> float:
-    """Return the number of requests that a member can serve in parallel without slowing any of them down.
-
-    A member with a CPU quota of less than one core has whole cores, which it may use part of the time. A result below 1
-    makes a request that arrives alone as fast as on a whole core.
-    """
-    return cores if cores < 1.0 else round(cores)
+    """Return the number of requests that a member can serve in parallel without slowing any of them down."""
+    return max(1.0, round(cores))
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
@@ -266,7 +260,7 @@ def _server(
 ) -> tuple[float, float, float, float, float]:
     """Return an item for ``_split``, which contains what every step of the search needs."""
     q = max(1.0, m - other_tasks)
-    return capacity, max(m, min(1.0, m) * (1 + other_tasks)), (q - 1) / 2, 1 / q, standstill
+    return capacity, max(m, 1 + other_tasks), (q - 1) / 2, 1 / q, standstill
 
 
 def _split(servers: _Servers, cost: float) -> Steps[OperatingPoint]:
@@ -274,7 +268,7 @@ def _split(servers: _Servers, cost: float) -> Steps[OperatingPoint]:
 
     ``servers`` lists capacity, m, (q - 1) / 2, 1 / q and the wait during standstills for each member. m is the number
     of tasks that share the cores with a request that arrives alone, but at least the number of parallel requests.
-    Without other tasks, q is m, but at least 1. The function solves
+    Without other tasks, q is m. The function solves
     (cost - wait) * capacity / m = (1 + (q - 1) * x) / (1 - x) ** 2 for x, where x = p ** q.
     """
     rates: list[float] = []

@@ -126,16 +126,15 @@ pub fn operating_point(
 ) -> (Vec<f64>, Vec<f64>) {
     let mut servers: Vec<Server> = (capacities.iter().zip(cores))
         .map(|(&capacity, &cores)| {
-            let parallel = if cores < 1.0 { cores } else { cores.round_ties_even() };
-            let whole = if parallel > 1.0 { parallel } else { 1.0 };
-            Server { capacity, parallel, extra: (whole - 1.0) / 2.0, exponent: 1.0 / whole, wait: 0.0 }
+            let rounded = cores.round_ties_even();
+            let parallel = if rounded > 1.0 { rounded } else { 1.0 };
+            Server { capacity, parallel, extra: (parallel - 1.0) / 2.0, exponent: 1.0 / parallel, wait: 0.0 }
         })
         .collect();
     for &(member, tasks) in &contention.other_tasks {
         let server = &mut servers[member];
         let alone = if server.parallel - tasks > 1.0 { server.parallel - tasks } else { 1.0 };
-        let shared = if server.parallel < 1.0 { server.parallel } else { 1.0 } * (1.0 + tasks);
-        server.parallel = if shared > server.parallel { shared } else { server.parallel };
+        server.parallel = if 1.0 + tasks > server.parallel { 1.0 + tasks } else { server.parallel };
         (server.extra, server.exponent) = ((alone - 1.0) / 2.0, 1.0 / alone);
     }
     for &(member, wait) in &contention.standstills {

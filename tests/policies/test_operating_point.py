@@ -144,15 +144,5 @@ def test_a_pool_without_requests_in_progress_still_has_shares() -> None:
     assert sum(point.rates) == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize("quota", [0.05, 0.4, 0.99])
-def test_a_host_with_a_quota_serves_a_request_as_fast_as_a_whole_core(quota: float) -> None:
-    """Until it has used up its quota. Its utilisation is therefore that of a whole core, and its rate proportionate."""
-    point = operating_point([100.0 * quota, 100.0], [quota, 1], 50.0)
-    assert point.rates[0] == pytest.approx(quota * point.rates[1], rel=1e-3)
-    assert point.loads[0] == pytest.approx(quota * point.loads[1], rel=1e-3)
-
-
-def test_one_task_on_a_host_with_a_quota_diverts_requests_to_smaller_quotas() -> None:
-    capacities, quotas = [110.0, 70.0, 400.0], [0.11, 0.07, 0.4]
-    point = operating_point(capacities, quotas, 104.0, other_tasks={2: 1.0}, standstills={2: 0.02})
-    assert point.rates[2] < 5.0, "a request waits for 20 ms there, and for 3 ms on the others"
+def test_a_fraction_of_a_core_counts_as_one_slow_core() -> None:
+    assert operating_point([40.0, 100.0], [0.4, 1], 60.0) == operating_point([40.0, 100.0], [1, 1], 60.0)

@@ -148,6 +148,12 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         "--rounds 2 --seconds 3 --peers",
         Headline("p99", "ms", ("servers", "lbdns", "kernel_p99_ms"), 1.0),
     ),
+    "dns.pauses": Benchmark(
+        "dns.answer_pauses", "latency of DNS answers during planning, reloads and a stalled log, compared with NSD",
+        "--rounds 2 --seconds 2",
+        Headline("p99 relative to NSD", "ratio", ("servers", "nsd", "lbdns_to_it_kernel_p99"), 0.5),
+        Headline("longest latency", "ms", ("servers", "lbdns", "kernel_worst_ms"), 1.0),
+    ),
     "dns.freshness_load": Benchmark(
         "dns.freshness_under_load", "time from a report to a changed answer at 80 % of the maximum query rate",
         "--reports 150",

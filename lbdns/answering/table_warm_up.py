@@ -7,6 +7,7 @@ slow path at once. A busy server would then have to drop some of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import nlargest
 from typing import Final
 
 from lbdns.answering.answer_table import AnswerEntry, AnswerTable
@@ -23,8 +24,7 @@ def warm_up(table: AnswerTable, in_use: AnswerTable, has_cookies: bool) -> Itera
     be sent.
     """
     in_use.queries()  # brings the entries' counts up to date
-    entries = sorted(in_use.entries.values(), key=lambda entry: -sum(entry.queries))
-    for before in entries[:MOST]:
+    for before in nlargest(MOST, in_use.entries.values(), key=lambda entry: sum(entry.queries)):
         entry = _same_question(table, before)
         if not entry or not entry.kept or (entry.external_aliases and table.farm.config.forward.allow):
             continue

@@ -37,6 +37,8 @@ LARGE: Final = 500  # members: smaller pools are planned in one turn, which take
 RETRY: Final = 1.0  # s until a pool is planned again after an error, unless a report or an override comes first
 #: Pool -> answers so far by full member name
 AnswerCounts = Callable[[str], Counter[str]]
+#: (pool, policy) -> selections so far, by member
+CursorTotals = Mapping[tuple[str, str], Sequence[int]]
 #: Pool -> answers so far, by the order of the client's sites and the site of the member
 SiteAnswerCounts = Callable[[str], Mapping[tuple[str, str], int]]
 
@@ -93,6 +95,7 @@ class FarmPlans:
         self._retry_at: dict[str, float] = {}  # pool whose planning has failed -> when to try again (monotonic s)
         self._counted: dict[str, Counter[str]] = {}  # pool -> answers when they were last counted
         self._continuing: PlanCursors | None = None  # the cursors of the last ``continue_with`` call, before ``use``
+        self._carried: CursorTotals = {}  # what these cursors had selected when they began to be used
         self._rounds: Counter[str] = Counter()  # how often each pool has been planned
         #: Answers by the cursors of earlier configurations, without those that the current cursors carry over
         self._ended: Counter[tuple[str, str]] = Counter()
@@ -131,9 +134,10 @@ class FarmPlans:
                 if pool.name in sites:
                     self.sites[pool.name].take_over(sites[pool.name])
         self.shadows.use(farm, self.cursors)
-        self.cursors, self._ended = cursors, Counter()
-        ended.subtract(self.answers())
-        self._ended = ended
+        carried = Counter[tuple[str, str]]()
+        self._count_by_pool(carried, self._carried)
+        ended.subtract(carried)
+        self.cursors, self._ended = cursors, ended
         self._outdated = {pool.name for pool in farm.pools}
         self._counted.clear()
         self._retry_at.clear()
@@ -146,13 +150,12 @@ class FarmPlans:
         for pool in farm.pools:
             if pool.name in self.choosers:
                 self._carry_over(self._pools[pool.name], pool, self._selectable[pool.name], cursors)
-        self._continuing = cursors
+        self._continuing, self._carried = cursors, _totals(cursors)
 
     def answers(self) -> Counter[tuple[str, str]]:
         """Return the number of this process's answers so far, keyed by pool (including removed pools) and policy."""
         found = self._ended.copy()
-        for (pool, policy), cursor in self.cursors.items():
-            self._count_by_pool(found, pool, policy, all_totals(cursor))
+        self._count_by_pool(found, _totals(self.cursors))
         return found
 
     def count_others(self, answers: OtherAnswers, now: float) -> None:
@@ -171,15 +174,15 @@ class FarmPlans:
         backup = self.backups.get(pool)
         return bool(self.choosers[pool].liveness.fail_open) and not (backup and backup.use.takes_all)
 
-    def _count_by_pool(self, answers: Counter[tuple[str, str]], pool: str, policy: str, counts: Sequence[int]) -> None:
-        """Add the ``counts`` of a cursor's selections, by member, to ``answers``. Those of a backup's members count as
-        answers of the backup."""
-        backup, total = self.backups.get(pool), sum(counts)
-        if backup:
-            spilled = sum(counts[backup.members :])
-            answers[backup.backup, policy] += spilled
-            total -= spilled
-        answers[pool, policy] += total
+    def _count_by_pool(self, answers: Counter[tuple[str, str]], totals: CursorTotals) -> None:
+        """Add ``totals`` to ``answers``. Selections of a backup's members count as answers of the backup."""
+        for (pool, policy), counts in totals.items():
+            backup, total = self.backups.get(pool), sum(counts)
+            if backup:
+                spilled = sum(counts[backup.members :])
+                answers[backup.backup, policy] += spilled
+                total -= spilled
+            answers[pool, policy] += total
 
     @property
     def next_change(self) -> float:
@@ -391,3 +394,7 @@ def _weights(pool: Pool) -> Mapping[str, float]:
     """Return the configured weights by full member name."""
     weights = dict(pool.config.weights)
     return {member.full_name: weights[member.name] for member in pool.members if member.name in weights}
+
+
+def _totals(cursors: PlanCursors) -> CursorTotals:
+    return {key: all_totals(cursor) for key, cursor in cursors.items()}

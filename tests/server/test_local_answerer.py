@@ -114,3 +114,24 @@ async def test_during_a_reload_no_thread_names_a_drained_member(monkeypatch: pyt
         await commit_all([change])
         assert found
         assert all(set(order) == {1, 2} for order in found)
+
+
+async def test_answers_of_threads_count_while_the_planner_adopts_a_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with answering() as (answerer, _):
+        farm = hobbit()
+        table = AnswerTable(farm)
+
+        @contextmanager
+        def paused() -> Iterator[None]:
+            yield
+            for _ in range(5):
+                table.cursors["web", "best"].next()
+
+        answerer.responder.table.cursors["web", "best"].next()
+        monkeypatch.setattr(answerer.listeners, "paused", paused)
+        sockets = dict.fromkeys(answerer.listeners.numbers)
+        (change,) = [await answerer.prepare(AnsweringConfiguration(farm, table, (), [sockets]))]  # type: ignore[list-item]
+        await commit_all([change])
+        assert answerer.planner.answers()["web", "best"] == 6

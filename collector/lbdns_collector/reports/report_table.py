@@ -46,7 +46,7 @@ ACCEPTED: Final = "accepted"
 DUPLICATE: Final = "duplicate"
 RESULTS: Final = (ACCEPTED, *REASONS)
 
-NOBODY: Final = ReportingHost((), ())  # stands for a host that is not in the farm
+UNKNOWN_HOST: Final = ReportingHost((), ())  # stands for a host that is not in the farm
 STRANGER: Final = ReportingHost((), (), joined=True)  # stands for a host that has yet to join
 FORGET_ABSENT: Final = 3600.0  # seconds; long before that, the clock check rejects all their recorded reports
 
@@ -149,7 +149,7 @@ class ReportTable(MemberReadings):
 
         ``rejected`` also contains all rejected reports from address ``source``, with any host name.
         """
-        peer = self._peers.get(name) or ReportingPeer(NOBODY)
+        peer = self._peers.get(name) or ReportingPeer(UNKNOWN_HOST)
         return {
             "host": name,
             "known": name in self._hosts,
@@ -290,7 +290,7 @@ class ReportTable(MemberReadings):
         invalid = 0
         for name, record in records.items():
             host = self._hosts.get(name)
-            peer = ReportingPeer(host or NOBODY)
+            peer = ReportingPeer(host or UNKNOWN_HOST)
             try:
                 peer.adopt(record, wall)
             except (ValueError, TypeError):
@@ -332,7 +332,7 @@ class ReportTable(MemberReadings):
                     peers[name].restore(value, now)
             absent = {}
             for name, record in state.get("records", {}).items():
-                peer = peers.get(name) or ReportingPeer(NOBODY)
+                peer = peers.get(name) or ReportingPeer(UNKNOWN_HOST)
                 peer.adopt(record, math.inf)
                 if name not in peers:
                     absent[str(name)] = peer.record()

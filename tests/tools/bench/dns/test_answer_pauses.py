@@ -1,4 +1,4 @@
-"""Tests of the log that nobody reads, and of the verdict of the benchmark ``dns.pauses``."""
+"""Tests of the stalled log, and of the verdict of the benchmark ``dns.pauses``."""
 
 from __future__ import annotations
 

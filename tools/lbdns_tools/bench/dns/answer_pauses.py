@@ -2,7 +2,7 @@
 
 In each round, dnsperf sends queries at half of each server's maximum rate, and a prober measures the time from sending
 a query until the kernel receives the answer. Meanwhile, lbdns plans a large pool whose members send one report per
-second each, reloads its configuration again and again, and cannot write its log, because nobody reads the pipe. NSD has
+second each, reloads its configuration again and again, and cannot write its log, because the pipe is full. NSD has
 nothing else to do. lbdns starts anew in each round.
 """
 
